@@ -50,8 +50,8 @@ struct advices {
 #define ADVICES_INIT { 0 }
 
 /*
- * Was the memory of this device scarce: did a request fail for good, or was as much of it reserved as frag_is_scarce() says? `failures`
- * may be NULL.
+ * Was the memory of this device scarce: did a request fail for good, or was as much of it reserved as frag_is_scarce()
+ * says? `failures` may be NULL.
  */
 bool advices_are_needed(const struct replay_device *d, const struct failures *failures);
 

@@ -6,8 +6,6 @@
 
 #include "analyzer/names/groupkeeper.h"
 
-#define SCALAR_MAX 512 /* bytes of a block: PyTorch's smallest, as one number has (kMinBlockSize) */
-
 /* As it stands in the program: no pattern, nothing that only a class is known of. */
 static bool is_code(const char *name)
 {
@@ -25,7 +23,7 @@ static const char *let_go_of_entries(char *buf, size_t size, const struct namegr
 		snprintf(buf, size, "%s.clear()", name);
 	else if (k->kind == TFMT_KIND_LIST || k->kind == TFMT_KIND_DEQUE)
 		snprintf(buf, size, "%s.append(x.detach())%s in place of x", name,
-			 g->largest_bytes <= SCALAR_MAX ? ", or x.item()," : "");
+			 g->named.is_number ? ", or x.item()," : "");
 	else
 		snprintf(buf, size, "x.detach() in %s in place of x", name);
 	return buf;
@@ -39,6 +37,8 @@ static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, 
 		snprintf(buf, size, "%s.cache_clear()", k->name.text);
 		return is_code(k->name.text) ? buf : NULL;
 	}
+	if (keeper_has_entries(k) && g->named.holders > 1) /* something else holds the same tensors */
+		return NULL;
 	if (keeper_has_entries(k))
 		return let_go_of_entries(buf, size, g, k, g->named.has_node);
 	if (groupkeeper_container(&container, g))
@@ -66,7 +66,7 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g)
 {
 	struct keeper k, next;
 
-	if (!groupkeeper_nearest(&k, &next, g) || g->nr_others) /* others hold it as well */
+	if (!groupkeeper_nearest(&k, &next, g) || g->nr_others) /* it has other names */
 		return NULL;
 	switch (g->named.name.root) {
 	case ROOT_CYCLE:

@@ -15,8 +15,10 @@
 struct names_tensor {
 	uint64_t address;
 	uint32_t object;
+	uint32_t holders; /* references to it that were met; 0: not counted */
 	uint8_t device;
 	uint8_t flags; /* enum tfmt_tensor_flags */
+	bool is_number; /* its storage has no more than one number takes, of any type but complex128 */
 };
 
 /* An nn.Module of a census, by its object's address. */
@@ -74,8 +76,10 @@ struct named {
 	const struct names_census *census;
 	uint32_t object;
 	uint32_t nr_others; /* other names of the same block */
+	uint32_t holders;   /* as names_tensor has it */
 	enum objectname_use use;
 	bool has_node; /* it has a grad_fn, and keeps all that it was computed of */
+	bool is_number; /* as names_tensor has it */
 	struct objectname name;
 };
 

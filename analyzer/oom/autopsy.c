@@ -302,17 +302,18 @@ static const struct namegroup *graph_holder(const struct autopsy *a)
 }
 
 /* What is at the site of a finding, by its name; of graphs that are kept, what keeps them. */
-static void name_finding(const struct autopsy *a, struct autopsy_finding *f)
+static void name_finding(const struct autopsy *a, struct autopsy_finding *f, const struct namegroup *holder)
 {
 	for (size_t k = 0; k < a->nr_places && f->has_site; k++)
 		if (sourceline_is_same_call(&a->place[k].frame, &f->site))
 			f->named = a->place[k].named;
-	if (f->verdict == VERDICT_GRAPH_RETENTION && strcmp(f->cause, "traceback") && graph_holder(a))
-		f->named = graph_holder(a);
+	if (f->verdict == VERDICT_GRAPH_RETENTION && strcmp(f->cause, "traceback") && holder)
+		f->named = holder;
 }
 
 static void ask_causes(struct autopsy *a)
 {
+	const struct namegroup *holder = graph_holder(a);
 	size_t room = 0;
 
 	for (const struct autopsy_cause *c = autopsy_causes; c->name; c++) {
@@ -326,10 +327,9 @@ static void ask_causes(struct autopsy *a)
 					       .certainty = c->certainty,
 					       .is_beside = c->is_beside };
 		if (c->applies(a, f)) {
-			name_finding(a, f);
+			name_finding(a, f, holder);
 			autopsy_judge(a, f);
-			if (autopsy_can_let_go(f))
-				autopsy_let_go(f);
+			autopsy_let_go(f);
 			a->nr_findings++;
 		} else if (f->aside.sentence != SAY_nothing) {
 			autopsy_set_aside(a, f->aside);

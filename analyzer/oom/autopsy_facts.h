@@ -69,8 +69,7 @@ void autopsy_say(struct autopsy_finding *f, struct said said);
 void autopsy_evidence(struct autopsy_finding *f, struct said said);
 void autopsy_advise(struct autopsy_finding *f, struct said said);
 
-/* Can one line let go of what the finding is about, by who keeps it? Then it is the first advice. */
-bool autopsy_can_let_go(const struct autopsy_finding *f);
+/* Where one line lets go of what the finding is about, by who keeps it, that is the first advice. */
 void autopsy_let_go(struct autopsy_finding *f);
 
 #endif

@@ -31,22 +31,17 @@ void autopsy_let_go(struct autopsy_finding *f)
 	char code[OBJECTNAME_MAX];
 	struct keeper k, next;
 	const struct objectname *n = &k.name;
-	bool frees_all = f->named->named.has_node; /* and what it was computed of */
-	unsigned nr = f->nr_advice < AUTOPSY_LINES_MAX ? f->nr_advice++ : AUTOPSY_LINES_MAX - 1;
+	unsigned nr = f->nr_advice < AUTOPSY_LINES_MAX ? f->nr_advice : AUTOPSY_LINES_MAX - 1;
+	bool frees_all; /* and what it was computed of */
 
+	if ((f->verdict != VERDICT_LEAK && f->verdict != VERDICT_GRAPH_RETENTION) || !f->named ||
+	    !letgo_text(code, sizeof(code), f->named) || !groupkeeper_nearest(&k, &next, f->named))
+		return;
+	frees_all = f->named->named.has_node || f->named->bytes > f->bytes;
 	memmove(&f->advice[1], f->advice, nr * sizeof(*f->advice));
-	groupkeeper_nearest(&k, &next, f->named);
-	letgo_text(code, sizeof(code), f->named);
+	f->nr_advice = nr + 1;
 	f->advice[0] = SAID(let_go_advice, fact_name("code", code), fact_line("site", n->file, n->line, n->function),
-			    fact_bytes("bytes", frees_all || f->named->bytes > f->bytes ? f->bytes : f->named->bytes));
-}
-
-bool autopsy_can_let_go(const struct autopsy_finding *f)
-{
-	char code[OBJECTNAME_MAX];
-
-	return (f->verdict == VERDICT_LEAK || f->verdict == VERDICT_GRAPH_RETENTION) && f->named &&
-	       letgo_text(code, sizeof(code), f->named);
+			    fact_bytes("bytes", frees_all ? f->bytes : f->named->bytes));
 }
 
 void autopsy_advise(struct autopsy_finding *f, struct said said)

@@ -9,7 +9,6 @@
 #include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/stacks/sourceline.h"
 
-
 /* Forward's blocks with a graph, after the last backward pass. */
 struct open_graphs {
 	uint64_t bytes;
@@ -165,8 +164,6 @@ static bool is_in_evaluation_mode(const struct autopsy *a, struct autopsy_findin
 {
 	if (!is_of_evaluation(a, g->largest))
 		return false;
-	if (!a->failure->nr_begun) /* some train a model in this mode, and backward may have been to come */
-		f->certainty = CERTAINTY_LIKELY;
 	f->bytes = g->bytes;
 	autopsy_at_call(a, f, g->largest);
 	autopsy_say(f, SAID(evaluation_keeps_graphs, fact_bytes("bytes", g->bytes)));
@@ -175,20 +172,20 @@ static bool is_in_evaluation_mode(const struct autopsy *a, struct autopsy_findin
 	return true;
 }
 
-/* Training has had backward passes, and this code never one; or the model is in evaluation mode. */
+/* Training has had backward passes, and this code never one: by the model's mode, or by what it does. */
 bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const char *name = NULL;
 	struct open_graphs g;
 	bool is_consumed;
 
+	if (!a->failure->nr_begun) /* some train a model in evaluation mode, and backward may have been to come */
+		return false;
 	find_open(a, &g);
 	if (!g.nr_blocks || g.is_consumed || !autopsy_matters(a, g.bytes))
 		return false;
 	if (is_in_evaluation_mode(a, f, &g))
 		return true;
-	if (!a->failure->nr_begun)
-		return false;
 	/* A name alone is believed once training is under way: its first steps may bring further models'
 	 * forward. */
 	if (a->step >= EVALUATION_STEPS_MIN)

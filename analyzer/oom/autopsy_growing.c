@@ -6,7 +6,6 @@
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
 
-
 /* The shapes of one stack's tensors in the order in which they first appeared. */
 struct shape_run {
 	uint32_t nr_grown;  /* how often the next was larger in one dimension and alike in the others */

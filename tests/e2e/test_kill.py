@@ -17,6 +17,7 @@ from harness import TREE, program_environment, python
 
 CRASH = TREE / "tests" / "crash"
 SEED = 20240601
+KILLS_OF_GPT = 20
 WAIT_S = 120
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 
@@ -96,11 +97,10 @@ def check_killed(report):
     assert report["devices"][0]["exact"]
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.slow)])
-def test_gpt_killed_at_any_moment(vramtrace, adopts_orphans, tmp_path, kills):
+def test_gpt_killed_twenty_times(vramtrace, adopts_orphans, tmp_path):
     """Half of the kills hit the program itself (--exec), half its launcher, with which it dies."""
     rng = random.Random(SEED)
-    delays = [rng.uniform(0, 2) for _ in range(kills)]
+    delays = [rng.uniform(0, 2) for _ in range(KILLS_OF_GPT)]
     program = python("gpt.py", "--steps", "1000000")
 
     def kill(number):
@@ -108,7 +108,7 @@ def test_gpt_killed_at_any_moment(vramtrace, adopts_orphans, tmp_path, kills):
         return kill_once(vramtrace, tmp_path / str(number), program, options, delays[number])
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for counted, report, verified in pool.map(kill, range(kills)):
+        for counted, report, verified in pool.map(kill, range(KILLS_OF_GPT)):
             check_killed(report)
             assert verified.returncode == 0, verified.stdout + verified.stderr
             # The job counts after each module and each step: a bound from below.

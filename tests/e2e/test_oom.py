@@ -83,6 +83,7 @@ CAUSES = {
     "gathered_rows": ("contiguous_copy", "contiguous_copy"),
     "collected": ("too_big", "list"),
     "expanded_mask": ("contiguous_copy", "expanded_copy"),
+    "repeated_masks": ("contiguous_copy", "expanded_copy"),
     "limited_leak": ("leak", "kept_tensors"),
     "micro_batches": ("graph_retention", "no_backward"),
     "sessions": ("fragmentation", "fragmentation"),
@@ -247,6 +248,34 @@ def test_how_certain_it_is(vramtrace, ran_out, tmp_path):
     assert unseen["certain_with"] == {"says": "certain_with_names"}
     lines = vramtrace.call("oom", unnamed.path).stdout.splitlines()
     assert lines[1].startswith("probably leak: ") and any(line.startswith("- certain only with names") for line in lines)
+
+
+SHARED = '''
+import torch
+model = torch.nn.Linear(1024, 1024, device="cuda")
+kept, twin = [], []
+for _ in range(100):
+    model(torch.randn(64, 1024, device="cuda")).sum().backward()
+    model.zero_grad()
+    kept.append(torch.ones(64 << 20, dtype=torch.uint8, device="cuda"))
+    twin.append(kept[-1])
+'''
+
+
+def test_what_two_hold_neither_lets_go_of(vramtrace, tmp_path):
+    (tmp_path / "shared.py").write_text(SHARED)
+    run = vramtrace.record(tmp_path / "job.vtr", python(tmp_path / "shared.py"), options=("--simulate-capacity", "4GiB"), env=WITH_NAMES)
+    (found,) = vramtrace.json("oom", run.path)["findings"]
+    assert (found["verdict"], found["keepers"][0]["kind"]) == ("leak", "list") and "let_go_by" not in found
+    assert "let_go_advice" not in [facts["says"] for facts in found["advice_facts"]]
+
+
+def test_who_keeps_graphs_is_named(vramtrace, ran_out):
+    """The list of outputs, and not the tensors that their graphs have saved."""
+    (found,) = vramtrace.json("oom", ran_out("kept_graphs").path)["findings"]
+    assert (found["keepers"][0]["kind"], found["certainty"]) == ("list", "proven")
+    first = found["advice_facts"][0]
+    assert first["says"] == "let_go_advice" and first["code"].endswith(".append(x.detach()) in place of x")
 
 
 def test_what_was_weighed_is_told(vramtrace, ran_out):

@@ -39,6 +39,13 @@ def expanded_mask():
     mask[None, None].expand(8, 16, 4096, 4096).contiguous()  # planted: expanded_mask
 
 
+def repeated_masks():
+    """A mask is repeated for all heads, time and again, and each copy stays."""
+    mask, kept = torch.zeros(1, 1, 4096, 4096, device=DEVICE, dtype=torch.float16), []
+    for _ in range(12):
+        kept.append(mask.repeat(1, 16, 1, 1))  # planted: repeated_masks
+
+
 def limited_leak():
     """What is kept fills the part of the GPU that the program may use, as it would fill any."""
     torch.cuda.set_per_process_memory_fraction(0.5)
