@@ -46,24 +46,63 @@ static bool holds_marker(const volatile char *p, size_t bytes)
 	return false;
 }
 
+static bool is_in(const struct dl_phdr_info *info, uintptr_t address)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (contains(info, &info->dlpi_phdr[i], address))
+			return true;
+	return false;
+}
+
+/*
+ * Modules without the marker, by where their headers are, so that who asks often does not have megabytes read each time.
+ * Once a module was unloaded another may be at its place, and all are forgotten. dl_iterate_phdr() locks.
+ */
+static struct {
+	const void *headers[32];
+	unsigned nr;
+	unsigned long long nr_unloaded;
+} without;
+
+static bool is_known(const struct dl_phdr_info *info)
+{
+	if (without.nr_unloaded != info->dlpi_subs) {
+		without.nr = 0;
+		without.nr_unloaded = info->dlpi_subs;
+	}
+	for (unsigned i = 0; i < without.nr; i++)
+		if (without.headers[i] == info->dlpi_phdr)
+			return true;
+	return false;
+}
+
+static bool has_marker(const struct dl_phdr_info *info)
+{
+	if (is_known(info))
+		return false;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *s = &info->dlpi_phdr[i];
+
+		if (s->p_type == PT_LOAD && (s->p_flags & PF_R) && !(s->p_flags & PF_W) &&
+		    holds_marker((const char *)(info->dlpi_addr + s->p_vaddr), s->p_filesz))
+			return true;
+	}
+	if (without.nr < sizeof(without.headers) / sizeof(*without.headers))
+		without.headers[without.nr++] = info->dlpi_phdr;
+	return false;
+}
+
 static int look_into(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct module *m = data;
-	bool is_it = false;
 
 	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		is_it |= contains(info, &info->dlpi_phdr[i], m->address);
-	for (int i = 0; is_it && i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *s = &info->dlpi_phdr[i];
-
-		if (s->p_type == PT_LOAD && (s->p_flags & PF_R) && !(s->p_flags & PF_W))
-			m->has_runtime |= holds_marker((const char *)(info->dlpi_addr + s->p_vaddr),
-						       s->p_filesz);
-	}
-	if (is_it)
-		snprintf(m->path, sizeof(m->path), "%s", info->dlpi_name);
-	return is_it;
+	if (!is_in(info, m->address))
+		return 0;
+	/* The simulated libraries, which this is one of, have the names as well. */
+	m->has_runtime = !is_in(info, (uintptr_t)&sim_private_tables_asked) && has_marker(info);
+	snprintf(m->path, sizeof(m->path), "%s", info->dlpi_name);
+	return 1;
 }
 
 static void name_program(struct module *m)
@@ -93,17 +132,16 @@ static void say(const char *path)
 void sim_private_tables_asked(void)
 {
 	static atomic_flag said = ATOMIC_FLAG_INIT;
-	struct module self = { .address = (uintptr_t)&sim_private_tables_asked }, m;
+	struct module m;
 	void *frames[FRAMES];
 	int nr;
 
-	dl_iterate_phdr(look_into, &self);
 	/* A recorder may stand between the runtime and us. */
 	nr = backtrace(frames, FRAMES);
 	for (int i = 0; i < nr; i++) {
 		m = (struct module){ .address = (uintptr_t)frames[i] };
 		dl_iterate_phdr(look_into, &m);
-		if (!m.has_runtime || !strcmp(m.path, self.path))
+		if (!m.has_runtime)
 			continue;
 		name_program(&m);
 		if (!atomic_flag_test_and_set(&said))
