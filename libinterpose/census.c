@@ -443,11 +443,12 @@ static void reap(struct ip_census *c, uint32_t slot)
 			kill(pid, SIGKILL);
 		return;
 	}
-	if (got == pid && WIFEXITED(status) && !WEXITSTATUS(status)) {
+	/* Where the program waits for its children with __WALL, it may have been told instead; the file says what there is. */
+	if (got != pid || (WIFEXITED(status) && !WEXITSTATUS(status))) {
 		atomic_fetch_add(&c->nr_done, 1);
 	} else {
 		atomic_fetch_add(&c->nr_failed, 1);
-		atomic_store(&c->last_status, got == pid ? status : 0);
+		atomic_store(&c->last_status, status);
 	}
 	atomic_store(&c->copy[slot], 0);
 }

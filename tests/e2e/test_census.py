@@ -160,6 +160,7 @@ def run_case(vramtrace, tmp_path, case, *arguments, enter=None, **env):
 
 @pytest.mark.parametrize(("case", "seen"), [
     ("children", {"waited": "no children", "signals": 0, "left": 0}),
+    ("all_children", {"left": 0}),
     ("own_children", {"is_it": True, "status": 7, "left": 0}),
     ("many_children", {"statuses": list(range(20)), "others": 0, "left": 0}),
     ("errors", {"errno": [77, 77], "left": 0}),
