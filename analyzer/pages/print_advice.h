@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Advice (analysis/advice.h): lines of a page, all of it, and JSON. */
+/* Advice (advice/advice.h): lines of a page, all of it, and JSON. */
 #ifndef VT_PRINT_ADVICE_H
 #define VT_PRINT_ADVICE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The autopsy of a failed allocation (analysis/autopsy.h), as one page and as JSON. */
+/* The autopsy of a failed allocation (oom/autopsy.h), as one page and as JSON. */
 #ifndef VT_PRINT_AUTOPSY_H
 #define VT_PRINT_AUTOPSY_H
 

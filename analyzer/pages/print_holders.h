@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Holders of memory (analysis/holders.h) as rows of a table: figures, shapes, and the stack that allocated
+ * Holders of memory (holders/holders.h) as rows of a table: figures, shapes, and the stack that allocated
  * them.
  */
 #ifndef VT_PRINT_HOLDERS_H

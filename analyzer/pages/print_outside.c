@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Printing analysis/outside.h. */
+/* Printing holders/outside.h. */
 #include "analyzer/pages/print_outside.h"
 
 #include <inttypes.h>

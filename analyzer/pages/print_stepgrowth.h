@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Growth from step to step (analysis/stepgrowth.h), in words and as JSON. */
+/* Growth from step to step (growth/stepgrowth.h), in words and as JSON. */
 #ifndef VT_PRINT_STEPGROWTH_H
 #define VT_PRINT_STEPGROWTH_H
 
