@@ -9,32 +9,33 @@
 #include <sys/stat.h>
 
 #include "analyzer/advice/advice_kinds.h"
+#include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/advice/advice_window.h"
 #include "analyzer/base/message.h"
 
-/* Smaller batches and sequences come last, whatever they save. */
 static const struct advice_row {
 	const char *kind;
 	bool (*find)(const struct advice_job *j, struct advice *a);
-	bool keeps_result, is_last;
+	bool keeps_result;
+	enum advice_order order;
 	bool of_training; /* it is about what is kept for a backward pass */
 	bool passes;	  /* what it saves when memory runs out may be gone by itself before the step's peak */
 } rows[] = {
-	{ "checkpointing", advice_checkpointing, true, false, true, false },
-	{ "chunked_loss", advice_chunked_loss, true, false, false, false },
-	{ "small_optimizer_state", advice_small_state, false, false, false, false },
-	{ "bf16_optimizer_state", advice_bf16_state, false, false, false, false },
-	{ "set_to_none", advice_set_to_none, true, false, false, true },
-	{ "accumulation", advice_accumulation, true, false, true, false },
-	{ "free_before", advice_free_before, true, false, false, true },
-	{ "duplicated_storage", advice_duplicates, true, false, false, false },
-	{ "activation_offload", advice_activation_offload, true, false, true, false },
-	{ "expandable_segments", advice_expandable, true, false, false, true },
-	{ "optimizer_offload", advice_offload, true, false, false, false },
-	{ "sharded_optimizer", advice_sharding, true, false, false, false },
-	{ "sharded_parameters", advice_sharded_parameters, true, false, true, false },
-	{ "smaller_batch", advice_smaller_batch, false, true, false, false },
-	{ "shorter_sequence", advice_shorter, false, true, false, false },
+	{ "checkpointing", advice_checkpointing, true, ADVICE_OF_PROGRAM, true, false },
+	{ "chunked_loss", advice_chunked_loss, true, ADVICE_OF_PROGRAM, false, false },
+	{ "small_optimizer_state", advice_small_state, false, ADVICE_OF_PROGRAM, false, false },
+	{ "bf16_optimizer_state", advice_bf16_state, false, ADVICE_OF_PROGRAM, false, false },
+	{ "set_to_none", advice_set_to_none, true, ADVICE_OF_PROGRAM, false, true },
+	{ "accumulation", advice_accumulation, true, ADVICE_OF_PROGRAM, true, false },
+	{ "free_before", advice_free_before, true, ADVICE_OF_PROGRAM, false, true },
+	{ "duplicated_storage", advice_duplicates, true, ADVICE_OF_PROGRAM, false, false },
+	{ "activation_offload", advice_activation_offload, true, ADVICE_OF_PROGRAM, true, false },
+	{ "expandable_segments", advice_expandable, true, ADVICE_OF_PROGRAM, false, true },
+	{ "optimizer_offload", advice_offload, true, ADVICE_OF_PROGRAM, false, false },
+	{ "sharded_optimizer", advice_sharding, true, ADVICE_OF_RANKS, false, false },
+	{ "sharded_parameters", advice_sharded_parameters, true, ADVICE_OF_RANKS, true, false },
+	{ "smaller_batch", advice_smaller_batch, false, ADVICE_OF_INPUT, false, false },
+	{ "shorter_sequence", advice_shorter, false, ADVICE_OF_INPUT, false, false },
 };
 #define NR_ROWS (sizeof(rows) / sizeof(rows[0]))
 static_assert(NR_ROWS <= ADVICE_MAX, "there is room for one of each kind");
@@ -51,8 +52,8 @@ static int by_use(const void *va, const void *vb)
 {
 	const struct advice *a = va, *b = vb;
 
-	if (a->is_last != b->is_last)
-		return a->is_last - b->is_last;
+	if (a->order != b->order)
+		return a->order < b->order ? -1 : 1;
 	if (a->saved_bytes != b->saved_bytes)
 		return a->saved_bytes < b->saved_bytes ? 1 : -1;
 	return 0;
@@ -61,7 +62,7 @@ static int by_use(const void *va, const void *vb)
 static void ask_kinds(struct advices *all, const struct advice_job *j)
 {
 	struct advice found[NR_ROWS];
-	bool is_inference = advice_is_inference(j);
+	bool is_inference = advice_is_inference(j), has_ranks = j->device->process->world_size > 1;
 	unsigned nr = 0;
 
 	for (size_t i = 0; i < NR_ROWS; i++) {
@@ -69,7 +70,8 @@ static void ask_kinds(struct advices *all, const struct advice_job *j)
 
 		*a = (struct advice){ .kind = rows[i].kind,
 				      .keeps_result = rows[i].keeps_result,
-				      .is_last = rows[i].is_last,
+				      .order = has_ranks && rows[i].order == ADVICE_OF_RANKS ? ADVICE_OF_PROGRAM :
+											      rows[i].order,
 				      .peak_bytes = j->peak };
 		if ((rows[i].of_training && is_inference) || !rows[i].find(j, a) || a->after_bytes >= a->peak_bytes)
 			continue;
@@ -147,6 +149,15 @@ int advices_find(struct advices *all, const struct replay_device *d, const struc
 	}
 	lives_window_release(&window);
 	return err;
+}
+
+void advices_put_off(struct advices *all, uint64_t per_step, uint32_t step)
+{
+	for (unsigned i = 0; i < all->nr && per_step; i++) {
+		uint64_t steps = all->advice[i].saved_bytes / per_step;
+
+		all->advice[i].puts_off_until = steps < UINT32_MAX - step ? step + (uint32_t)steps : UINT32_MAX;
+	}
 }
 
 void advices_release(struct advices *all)

@@ -18,18 +18,25 @@
 
 #define ADVICE_MAX 15  /* kinds */
 #define ADVICE_USUAL 5 /* advices that are said unless all are asked for */
-#define ADVICE_LEAST 0.02  /* of the peak */
+
+/* What a change is made to: of two, the earlier is advised first, whatever the other saves. */
+enum advice_order {
+	ADVICE_OF_PROGRAM,
+	ADVICE_OF_INPUT, /* smaller batches, shorter samples: another computation */
+	ADVICE_OF_RANKS, /* more GPUs, for a program that has one */
+};
 
 struct advice {
 	const char *kind; /* "checkpointing"; static */
 	bool keeps_result; /* the same updates of the same parameters, but for the order of rounding */
-	bool is_last;	   /* of smaller batches: only when nothing else is left */
+	enum advice_order order;
 	bool of_reserved;  /* the bytes are of what is reserved, not of what is allocated */
 	bool of_forward;   /* the rest of a forward in which memory ran out is reckoned in */
 	bool of_backward;  /* the rest of a backward in which it ran out is reckoned in */
 	bool fits;	   /* with this change the memory asked for would have been there */
 	bool at_least;	   /* memory ran out before the step's peak, where it would save no less */
 	uint64_t peak_bytes, after_bytes, saved_bytes;
+	uint32_t puts_off_until; /* step; 0: memory does not grow (advices_put_off) */
 	bool has_site;
 	struct stack_frame site; /* its strings belong to the advices */
 	struct said title;	 /* what to do, in a few words */
@@ -41,7 +48,7 @@ struct advices {
 	struct replay replay; /* read again, for one device */
 	struct frag frag;
 	const struct replay_device *device; /* of the caller's model; NULL: none was looked for */
-	struct advice advice[ADVICE_MAX]; /* largest first */
+	struct advice advice[ADVICE_MAX]; /* by order, then by what they save, most first */
 	unsigned nr;
 	bool at_failure;	/* the peak is that of the request that failed, with it */
 	uint64_t fits_bytes;	/* so much of that peak there was room for; 0 = not known */
@@ -63,5 +70,8 @@ bool advices_are_needed(const struct replay_device *d, const struct failures *fa
  */
 int advices_find(struct advices *all, const struct replay_device *d, const struct failures *failures);
 void advices_release(struct advices *all);
+
+/* Memory grows by so many bytes a step, and has run out at this one: changes elsewhere only put that off. */
+void advices_put_off(struct advices *all, uint64_t per_step, uint32_t step);
 
 #endif

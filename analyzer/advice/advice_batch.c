@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Advice about the batch: in parts whose gradients add up, smaller, or of shorter samples. */
 #include "analyzer/advice/advice_kinds.h"
+#include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/advice/unseen.h"
 
-#define ROOM_PERCENT 15 /* of what can be had: what jobs of other batches had in pieces was up to 14% */
-#define STATE_PERCENT 130 /* of optimizer state: up to a third more of it, which the first update lays between pieces */
-#define LENGTH_STEP 8 /* lengths are advised in multiples of it */
 
 /*
  * The peak of one part. If gradients of several parts add up, they are there from the beginning, and what backward

@@ -11,11 +11,11 @@
 #include <string.h>
 
 #include "analyzer/advice/advice_kinds.h"
+#include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/base/heap.h"
 #include "analyzer/pysource/sourcetext.h"
 #include "analyzer/stacks/sourceline.h"
 
-#define LIKELY_SHARE 0.9 /* of a checkpoint's bytes that have the sizes of parameters */
 
 /* What would go. */
 struct twice {
@@ -196,7 +196,7 @@ static bool find_clones(struct twice *t, const struct advice_job *j)
 		const struct life *life = &j->blocks.block[i].life;
 		size_t original;
 
-		if (!stays(j, i) || !j->key[i] || (double)life->size < (double)j->peak / 10000)
+		if (!stays(j, i) || !j->key[i] || (double)life->size < (double)j->peak / COPY_LOOKED_PART)
 			continue;
 		if (life->birth.stack != latest) {
 			latest = life->birth.stack;

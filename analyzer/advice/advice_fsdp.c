@@ -12,12 +12,11 @@
 #include <string.h>
 
 #include "analyzer/advice/advice_kinds.h"
+#include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/advice/layerspans.h"
 #include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
 
-#define GRADIENTS_ALL 0.99 /* of the parameters' bytes: so many gradients tell what each unit has */
-#define PERIOD_MAX 256	   /* parameters of a layer */
 
 struct fsdp {
 	const struct advice_job *j;

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "analyzer/advice/advice_kinds.h"
+#include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/base/heap.h"
 
-#define REPLACED_WITHIN 16 /* events: what a line replaces goes so soon after the next one's birth */
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "analyzer/advice/advice_kinds.h"
+#include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/advice/layerspans.h"
 #include "analyzer/base/heap.h"
 

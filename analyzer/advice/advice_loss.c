@@ -4,15 +4,13 @@
 #include <string.h>
 
 #include "analyzer/advice/advice_kinds.h"
+#include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
+#include "analyzer/patterns/vocabulary.h"
 #include "analyzer/stacks/element.h"
 
-#define VOCABULARY_MIN 4096
-#define VOCABULARY_SURE 16384 /* a vocabulary, also where no loss is seen, if no layer takes as many features */
-#define HEADS_MAX 2 /* an embedding and the matrix that computes logits; layers have more of a kind */
 #define PARTS 8
-#define TOKENS_MIN 64
 
 /* What computes logits: a matrix of `vocabulary` rows, which no layers have. */
 struct head {
@@ -128,7 +126,7 @@ static bool is_last_wide(const struct advice_job *j, uint64_t vocabulary)
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (is_matrix_of(j, i, vocabulary) && j->shape[i].dims[1] == vocabulary)
 			return false;
-	return vocabulary >= VOCABULARY_SURE && !has_other_loss(j, vocabulary);
+	return vocabulary_is_sure(vocabulary) && !has_other_loss(j, vocabulary);
 }
 
 /*
@@ -179,7 +177,7 @@ static bool find_head(const struct advice_job *j, struct head *head)
 		if (j->blocks.block[i].category != CATEGORY_PARAMETER || s->nr_dims != 2)
 			continue;
 		vocabulary = s->dims[0] > s->dims[1] ? s->dims[0] : s->dims[1];
-		if (vocabulary < VOCABULARY_MIN || vocabulary == head->vocabulary ||
+		if (!vocabulary_may_be(vocabulary) || vocabulary == head->vocabulary ||
 		    nr_matrices_of(j, vocabulary) > HEADS_MAX)
 			continue;
 		bytes = logits_bytes(j, vocabulary, &nr, &first);

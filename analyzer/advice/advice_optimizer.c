@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Advice about what the optimizer keeps: in fewer bits, on the host, on other ranks. */
 #include "analyzer/advice/advice_kinds.h"
+#include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/allocator/torch.h"
 #include "analyzer/stacks/element.h"
 
@@ -10,7 +11,6 @@
 
 #define OFFLOAD_SETTING "\"offload_optimizer\": {\"device\": \"cpu\"}" /* of DeepSpeed */
 
-#define VALUES_MAX 4 /* of state for each of the parameters', in optimizers that these advices are about */
 
 bool advice_is_state(const struct advice_job *j, size_t i)
 {
@@ -42,7 +42,7 @@ static bool is_history(const struct advice_job *j)
 		state += is_wide(j, i) ? advice_elements(&j->shape[i]) : 0;
 		parameters += j->blocks.block[i].category == CATEGORY_PARAMETER ? advice_elements(&j->shape[i]) : 0;
 	}
-	return parameters && state > VALUES_MAX * parameters;
+	return parameters && state > STATE_VALUES_MAX * parameters;
 }
 
 uint64_t advice_state_bytes(const struct advice_job *j, size_t *largest)

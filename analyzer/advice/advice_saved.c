@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "analyzer/advice/advice_kinds.h"
+#include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/base/heap.h"
 
-#define RESULTS_HELD 2 /* latest results of forward that variables still hold */
 
 struct saved_block {
 	size_t block;

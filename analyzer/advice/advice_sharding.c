@@ -3,10 +3,10 @@
 #include <stdlib.h>
 
 #include "analyzer/advice/advice_kinds.h"
+#include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/base/heap.h"
 #include "analyzer/recording/sorted.h"
 
-#define RANKS_USUAL 8
 
 /* How many parameters, or gradients of the window, have one of these keys. */
 static size_t nr_with_keys(const struct advice_job *j, enum category category, const uint64_t *key, size_t nr_keys)

@@ -4,12 +4,12 @@
 
 #include <stdlib.h>
 
+#include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
 #include "analyzer/oom/fatal.h"
 #include "analyzer/recording/sorted.h"
 
-#define NEARLY 0.99 /* of the peak: a cycle that is as good to look at */
 
 const struct failure *advice_window_failure(const struct failures *failures, const struct replay_device *d)
 {
@@ -49,7 +49,7 @@ static uint64_t as_usual(const struct replay_device *d, const struct failures *f
 		return ordinal;
 	for (uint32_t i = peak + 1; of && i <= b->nr_bounds && i < of->first_cycle + of->nr_cycles; i++)
 		if (i >= of->first_cycle && (double)of->peak_bytes[i - of->first_cycle] >
-						    NEARLY * (double)d->books->allocated_peak_bytes)
+						    NEARLY_PEAK * (double)d->books->allocated_peak_bytes)
 			return b->ordinal[i - 1];
 	return ordinal;
 }

@@ -4,11 +4,11 @@
 
 #include <string.h>
 
+#include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/allocator/torch.h"
+#include "analyzer/patterns/padding.h"
 #include "analyzer/stacks/element.h"
 
-#define SAMPLES_MIN 3 /* two may be what a model takes side by side */
-#define LENGTH_MIN 16 /* shorter ones are mistaken for numbers of heads, or of parts */
 
 /* ---- the input ------------------------------------------------------------------------------- */
 
@@ -117,33 +117,30 @@ static bool is_sequence_like(const struct advice_job *j, size_t i, size_t other)
 }
 
 /* [nr, longest, ...], or [longest, nr, ...], made of sequences of [..., ...]. */
-static bool holds_sequences(const struct advice_job *j, size_t i, size_t sequence, uint64_t nr, uint64_t longest)
+static bool holds_sequences(const struct advice_job *j, size_t i, size_t sequence, const struct padding *p)
 {
 	const struct tfmt_shape *s = &j->shape[i], *of = &j->shape[sequence];
 
 	if (j->blocks.block[i].life.birth.ordinal < j->from || s->nr_dims != of->nr_dims + 1u ||
 	    memcmp(s->dims + 2, of->dims + 1, (of->nr_dims - 1) * sizeof(*s->dims)))
 		return false;
-	return (s->dims[0] == nr && s->dims[1] == longest) || (s->dims[0] == longest && s->dims[1] == nr);
+	return padding_holds(s, p, 1);
 }
 
 /* Was the input put together with others, into one tensor that is the batch? */
 static bool find_padded(struct batchcut *c, const struct advice_job *j)
 {
-	uint64_t nr = 0, longest = 0;
+	struct padding p = { 0 };
 
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		if (!is_sequence_like(j, i, c->input))
-			continue;
-		nr++;
-		longest = j->shape[i].dims[0] > longest ? j->shape[i].dims[0] : longest;
-	}
-	for (size_t i = 0; i < j->blocks.nr_blocks && nr > 1; i++) {
-		if (!holds_sequences(j, i, c->input, nr, longest))
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		if (is_sequence_like(j, i, c->input))
+			padding_add(&p, 1, j->shape[i].dims[0]);
+	for (size_t i = 0; i < j->blocks.nr_blocks && p.nr > 1; i++) {
+		if (!holds_sequences(j, i, c->input, &p))
 			continue;
 		c->input = i;
-		c->batch = nr;
-		c->length = longest;
+		c->batch = p.nr;
+		c->length = p.longest;
 		return true;
 	}
 	return false;

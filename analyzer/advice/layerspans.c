@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/base/heap.h"
 #include "analyzer/stacks/element.h"
 
-#define OUTPUT_LEAST 256 /* an output is no smaller than that part of the largest result */
-#define LAYERS_MIN 3	 /* of two, one is always there */
 
 int32_t layerspans_layer(const struct layerspans *l, size_t block)
 {

@@ -5,16 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/advice/layerlist.h"
 #include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
+#include "analyzer/patterns/vocabulary.h"
 
-#define PERIOD_MIN 2 /* parameters of a layer */
-#define PERIOD_MAX 256
-#define VOCABULARY_MIN 4096
-#define GRADIENTS_MAX 3 /* of what a layer's backward needs at a time */
 #define STATE_TENSORS 2 /* that Adam keeps of each parameter */
-#define LAYERS_ALIKE 0.1 /* of what a layer keeps, by which others may differ */
 #define LOGITS_BYTES 16 /* for each: logits, their log_softmax, and the gradients of both, in float32 */
 #define LOGITS_FREED 12 /* for each: the same without logits, if the program does not keep them */
 #define GRADIENTS_BYTES 8 /* for each: both gradients alone */
@@ -185,7 +182,7 @@ static void find_vocabulary(struct unseen *u, const struct advice_job *j)
 	}
 	if (!first)
 		return;
-	if (last->dims[0] == first->dims[0] || first->dims[0] >= VOCABULARY_MIN)
+	if (last->dims[0] == first->dims[0] || vocabulary_may_be(first->dims[0]))
 		u->vocabulary = first->dims[0];
 	if (j->device->process->lives->steps.nr_backwards &&
 	    !has_made_logits(j->device->process->books, u->vocabulary))

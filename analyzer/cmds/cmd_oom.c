@@ -9,6 +9,7 @@
 #include "analyzer/base/human.h"
 #include "analyzer/base/message.h"
 #include "analyzer/command.h"
+#include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/oom/fatal.h"
 #include "analyzer/oom/killing.h"
 #include "analyzer/oom/oomtext.h"
@@ -289,6 +290,8 @@ static int print_recorded(struct emit *e, const struct replay *m, const struct f
 	killings_autopsy(&a, &killings, m, failures);
 	if (a.device)
 		err = advices_find(&advices, a.device, failures);
+	if (a.nr_findings && !autopsy_is_about_size(&a))
+		advices_put_off(&advices, a.finding[0].per_step, a.step);
 	*is_fatal = a.nr_findings > 0;
 	if (emit_is_text(e) && !err) {
 		if (a.nr_findings)

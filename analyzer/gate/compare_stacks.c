@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/base/heap.h"
+#include "analyzer/gate/gate_thresholds.h"
 
 #define FRAMES_MAX 64     /* compared of a stack, innermost first */
 #define PAIRS_MAX 4000000 /* considered of one device */
@@ -70,6 +71,7 @@ static double ratio(uint64_t a, uint64_t b)
 	return a == b ? 1 : (double)(a < b ? a : b) / (double)(a > b ? a : b);
 }
 
+/* Of several that may be meant the nearest is: these weights only put them in order. */
 static double nearness(const struct footprint_stack *a, const struct footprint_stack *b)
 {
 	uint32_t lines = a->line > b->line ? a->line - b->line : b->line - a->line;
@@ -95,7 +97,7 @@ static enum likeness likeness(const struct footprint_stack *a, const struct foot
 	if (same_functions(a, b))
 		return strcmp(a->file, b->file) || a->line != b->line || strcmp(a->through, b->through) ? LIKE_FUNCTIONS
 													 : LIKE_NAMES;
-	if (!*a->file != !*b->file || shared_functions(a, b) < 0.5)
+	if (!*a->file != !*b->file || shared_functions(a, b) < SHARED_FUNCTIONS_MIN)
 		return LIKE_NOTHING;
 	if (same_site)
 		return LIKE_FUNCTION;

@@ -115,13 +115,6 @@
 
 /* ---- what it is ------------------------------------------------------------------------------ */
 
-/* Blocks that a graph keeps of a step, at least: one or two are results. */
-#define GRAPH_BLOCKS_MIN THRESHOLD(GRAPH_BLOCKS_MIN, 3)
-/*
- * Share of what forward allocated, from the first to the last of them, that stays: a layer saves one of up to three;
- * of results that are kept alone, all between is gone.
- */
-#define GRAPH_DENSITY_MIN THRESHOLD(GRAPH_DENSITY_MIN, 0.33)
 /*
  * Share of the growth of tensors that must be older than a step: a step's own are up to half of it where few steps
  * are left.
@@ -132,17 +125,8 @@
  * as many blocks. The first and the last may have a part.
  */
 #define SAME_STEPS_MIN THRESHOLD(SAME_STEPS_MIN, 0.8)
-/* Blocks that are compared by shape: of fewer, all different, it is chance. */
-#define SHAPE_BLOCKS_MIN THRESHOLD(SHAPE_BLOCKS_MIN, 4)
-/*
- * Share of them with a shape that no other has: a cache by shape has all but those that were made before it was
- * asked.
- */
-#define ONE_PER_SHAPE_MIN THRESHOLD(ONE_PER_SHAPE_MIN, 0.95)
 /* Readings with as many blocks as before, each larger: three rises, as RISES_MIN. */
 #define SEQUENCE_READINGS_MIN THRESHOLD(SEQUENCE_READINGS_MIN, 4)
-/* Tensors of a cache of keys and values: one layer's. */
-#define KV_TENSORS_MIN THRESHOLD(KV_TENSORS_MIN, 2)
 /* Part of what a place keeps that forward has made: most of it, to be told as results of a graph. */
 #define OF_FORWARD_PART THRESHOLD_RATIO(OF_FORWARD_PART, 2)
 /*

@@ -10,9 +10,11 @@
 #include "analyzer/growth/forwardstacks.h"
 #include "analyzer/growth/growth_thresholds.h"
 #include "analyzer/growth/stepplaces.h"
+#include "analyzer/patterns/keptgraph.h"
+#include "analyzer/patterns/kvcache.h"
+#include "analyzer/patterns/shapecache.h"
 
-/* Each with each: the latest so many. */
-#define SHAPES_COMPARED 1000
+#define SHAPES_COMPARED 1000 /* the latest so many */
 
 /* The cycle that an event lies in. Unlike lives_when.nr_cycles, a batch counts with the forward that it is for. */
 static uint32_t cycle_of(const struct stepcauses *c, uint64_t ordinal)
@@ -60,20 +62,13 @@ static void add_to_cycle(struct graph_cycle *cycle, const struct life *life)
 	cycle->last = life->birth.nr_forwards > cycle->last ? life->birth.nr_forwards : cycle->last;
 }
 
-/* Do so many blocks of one forward stay, close to each other, as only its graph keeps? */
 static bool is_graph(const struct graph_cycle *cycle, uint32_t nr_cycles)
 {
-	double blocks = 0, allocations = 0;
-	uint32_t nr = 0, nr_whole = 0;
+	struct keptgraph g = { 0 };
 
-	for (uint32_t i = 0; i < nr_cycles; i++) {
-		nr += cycle[i].nr_blocks != 0;
-		nr_whole += cycle[i].nr_blocks >= GRAPH_BLOCKS_MIN;
-		blocks += cycle[i].nr_blocks;
-		allocations += cycle[i].nr_blocks ? cycle[i].last - cycle[i].first + 1 : 0;
-	}
-	/* The first and the last reading may have part of a graph only. */
-	return nr && nr_whole >= SAME_STEPS_MIN * nr && blocks >= GRAPH_DENSITY_MIN * allocations;
+	for (uint32_t i = 0; i < nr_cycles; i++)
+		keptgraph_add_step(&g, cycle[i].nr_blocks, cycle[i].first, cycle[i].last);
+	return keptgraph_is(&g);
 }
 
 /* Mark the places whose blocks one graph keeps. Returns how many. */
@@ -162,20 +157,19 @@ static uint32_t graph_root(const struct stepplaces *f, const struct stepcauses *
 
 /* ---- causes ---------------------------------------------------------------------------------- */
 
-/* Does nearly each block have a shape that no other has? */
+/* Has nearly each of the latest blocks a shape of its own? */
 static bool is_one_per_shape(const struct stepplace *p, const struct stepcauses *c)
 {
-	size_t nr = 0, first = p->nr_kept > SHAPES_COMPARED ? p->nr_kept - SHAPES_COMPARED : 0;
+	size_t nr = p->nr_kept < SHAPES_COMPARED ? p->nr_kept : SHAPES_COMPARED;
+	const struct life *life = p->kept + p->nr_kept - nr;
+	struct shapecache cache = { 0 };
 
-	for (size_t i = first; i < p->nr_kept; i++) {
-		uint32_t shape = books_group(c->books, p->kept[i].group)->shape;
-		bool is_new = shape != 0;
+	for (size_t i = 0; i < nr; i++) {
+		uint32_t step = c->is_by_time ? (uint32_t)i : steps_of(&c->process->lives->steps, life[i].birth.ordinal);
 
-		for (size_t k = first; k < i && is_new; k++)
-			is_new = books_group(c->books, p->kept[k].group)->shape != shape;
-		nr += is_new;
+		shapecache_add(&cache, books_group(c->books, life[i].group)->shape, step);
 	}
-	return nr >= SHAPE_BLOCKS_MIN && (double)nr >= ONE_PER_SHAPE_MIN * (double)(p->nr_kept - first);
+	return shapecache_close(&cache);
 }
 
 /*
@@ -235,14 +229,13 @@ static enum stepgrowth_class class_of(const struct stepplace *p, const struct st
 	return is_one_per_shape(p, c) ? STEPGROWTH_SHAPES : STEPGROWTH_TENSORS;
 }
 
-/* Keys and values: several tensors of 4 dimensions. */
+/* What grows in length: keys and values? */
 static bool is_kv_cache(const struct stepplace *p, const struct stepcauses *c)
 {
 	struct tfmt_shape shape;
 
-	return p->blocks[c->nr_readings - 1] >= KV_TENSORS_MIN &&
-	       tfmt_reader_shape(c->process->reader, books_group(c->books, p->group)->shape, &shape) &&
-	       shape.nr_dims == 4;
+	return tfmt_reader_shape(c->process->reader, books_group(c->books, p->group)->shape, &shape) &&
+	       kvcache_is((uint64_t)p->blocks[c->nr_readings - 1], shape.nr_dims);
 }
 
 static enum verdict verdict_of(enum stepgrowth_class class, const struct stepplace *p, const struct stepcauses *c)

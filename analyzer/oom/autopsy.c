@@ -9,6 +9,7 @@
 #include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
 #include "analyzer/names/groupkeeper.h"
+#include "analyzer/oom/autopsy_attempts.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/autopsy_parts.h"
 #include "analyzer/oom/autopsy_rank.h"
@@ -286,6 +287,32 @@ static void find_shape(struct autopsy *a)
 		       shapefit_find(&a->shape, inputs, &lives->steps, a->failure->nr_cycles, a->failure->ordinal);
 }
 
+static void find_moment(struct autopsy *a)
+{
+	const struct failure *f = a->failure;
+
+	a->moment = (struct moment){
+		.device = a->device,
+		.live = a->categories.block,
+		.block = a->block,
+		.nr_blocks = f->is_driver ? 0 : a->categories.nr_blocks,
+		.nr_places = a->nr_places,
+		.allocated = f->allocated,
+		.step = a->step,
+		.step_ordinal = a->step_ordinal,
+		.nr_begun = f->nr_begun,
+		.request = { f->asked, f->python_stack, f->phase, a->operation },
+	};
+}
+
+static void find_patterns(struct autopsy *a)
+{
+	growingtensors_find(&a->patterns.growing, &a->moment);
+	attention_find(&a->patterns.attention, &a->moment);
+	opengraphs_find(&a->patterns.open, &a->moment);
+	a->patterns.kept = kepttensors_find(&a->moment);
+}
+
 /* The container that has an entry for each of the most graphs; NULL: a census saw none. */
 static const struct namegroup *graph_holder(const struct autopsy *a)
 {
@@ -362,6 +389,7 @@ void autopsy_make(struct autopsy *a, const struct replay *m, const struct replay
 		find_driver_places(a);
 	else
 		find_places(a);
+	find_moment(a);
 	if (d->process->modulepaths)
 		modules_find(&a->modules, &a->categories, d->process->modulepaths, MODULES_DEPTH);
 	if (d->process->modulepaths && a->step)
@@ -369,6 +397,9 @@ void autopsy_make(struct autopsy *a, const struct replay *m, const struct replay
 	find_figures(a);
 	find_request(a);
 	find_shape(a);
+	find_patterns(a);
+	if (!a->failure->is_driver)
+		autopsy_find_attempts(a);
 	ask_causes(a);
 	autopsy_rank(a);
 	say_end(a);
@@ -382,6 +413,7 @@ void autopsy_release(struct autopsy *a)
 	namegroups_release(&a->holders);
 	categories_release(&a->categories);
 	modules_release(&a->modules);
+	free(a->patterns.kept);
 	free(a->block);
 	free(a->place);
 	free(a->finding);

@@ -17,6 +17,10 @@
 #include "analyzer/oom/failures.h"
 #include "analyzer/oom/shapefit.h"
 #include "analyzer/oom/verdict.h"
+#include "analyzer/patterns/attention.h"
+#include "analyzer/patterns/growingtensor.h"
+#include "analyzer/patterns/kepttensors.h"
+#include "analyzer/patterns/opengraphs.h"
 #include "analyzer/purpose/namedblocks.h"
 
 #define AUTOPSY_FINDINGS_MAX 4 /* the verdict, and what is said beside it */
@@ -30,14 +34,6 @@ struct autopsy_place {
 	uint32_t largest;    /* index of its largest block */
 	uint32_t module;     /* that its largest block was made in; 0 = in none */
 	const struct namegroup *named; /* what all of its blocks are called alike; NULL: nothing is known, or not alike */
-};
-
-/* What a block is beside its life and category. */
-struct autopsy_block {
-	uint32_t place;          /* index */
-	struct tfmt_shape shape; /* nr_dims 0: not known, or a scalar */
-	bool is_shaped;
-	bool has_graph; /* allocated by a forward call that made autograd nodes */
 };
 
 /*
@@ -56,6 +52,7 @@ struct autopsy_finding {
 	enum verdict verdict;
 	const char *cause; /* finer than the verdict: "growing_tensor"; static */
 	uint64_t bytes;    /* what it explains, of the state at the failure and of the request */
+	uint64_t per_step; /* what of it each step has added; 0: not known, or it does not grow */
 	enum certainty certainty;
 	struct said certain_with; /* what would make it certain; nothing: it is, or nothing is known to */
 	enum autopsy_kind kind; /* its cause's */
@@ -83,13 +80,31 @@ struct autopsy_parts {
 	uint64_t pictures, height, width;  /* the largest batch of them, 0 = none */
 };
 
+/* What attempts that failed, and were caught, have left. */
+struct autopsy_attempts {
+	uint64_t bytes, graph_bytes;
+	size_t largest;                   /* block */
+	const struct failure *of_largest; /* that ended its attempt; NULL: nothing is left */
+};
+
+/* The patterns that the blocks show, each looked for once. */
+struct autopsy_patterns {
+	struct growingtensors growing;
+	struct attention attention;
+	struct opengraphs open;
+	struct kepttensors *kept; /* by place */
+};
+
 struct autopsy {
 	const struct replay *replay;
 	const struct replay_device *device;
 	const struct failures *failures;
 	const struct failure *failure;
 	struct categories categories; /* the blocks live at the failure, by order of allocation */
-	struct autopsy_block *block;  /* as categories.block */
+	struct moment_block *block;   /* as categories.block */
+	struct moment moment;	      /* the same, as patterns look at it */
+	struct autopsy_patterns patterns;
+	struct autopsy_attempts attempts;
 	struct autopsy_place *place;  /* largest first */
 	size_t nr_places;
 	struct namegroups *names; /* of each place; NULL: there is no census */

@@ -37,6 +37,7 @@ bool autopsy_is_regular_leak(const struct autopsy *a, struct autopsy_finding *f)
 /* Graphs of the model's calls that no backward pass has used up (autopsy_graphs.c). */
 bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding *f);
+/* What attempts that failed have left (autopsy_attempts.c). */
 bool autopsy_is_traceback(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_held_attempt(const struct autopsy *a, struct autopsy_finding *f);
 
@@ -47,9 +48,6 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 
 /* Free memory between live blocks (autopsy_pieces.c). */
 bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f);
-
-/* Not a cause: was a block made after the latest backward pass? */
-bool autopsy_is_open(const struct autopsy *a, size_t block);
 
 /* A weight for each query and key (autopsy_attention.c). */
 bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding *f);
@@ -70,8 +68,8 @@ bool autopsy_is_padding(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_input_shape(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_shape_cache(const struct autopsy *a, struct autopsy_finding *f);
 
-/* Not a cause: has nearly each of so many blocks that a place keeps a shape of its own, as in a cache by shape? */
-void autopsy_say_shapes(const struct autopsy *a, struct autopsy_finding *f, size_t place, uint64_t blocks);
+/* Not a cause: has nearly each block that a place keeps a shape of its own, as in a cache by shape? */
+void autopsy_say_shapes(const struct autopsy *a, struct autopsy_finding *f, size_t place);
 
 /* Not a cause: how the steps before followed their batches' shapes and which would have fitted, if that is known. */
 void autopsy_say_shape(const struct autopsy *a, struct autopsy_finding *f);

@@ -13,24 +13,7 @@ const struct group *autopsy_group(const struct autopsy *a, size_t block)
 
 const struct lives_fates *autopsy_fates(const struct autopsy *a, size_t block)
 {
-	const struct lives *lives = a->device->process->lives;
-	uint32_t group = a->categories.block[block].life.group;
-
-	return group < lives->nr_fates ? &lives->fates[group] : NULL;
-}
-
-bool autopsy_is_passing(enum category c)
-{
-	return c != CATEGORY_PARAMETER && c != CATEGORY_GRADIENT && c != CATEGORY_OPTIMIZER_STATE;
-}
-
-uint64_t autopsy_elements(const struct tfmt_shape *s, uint32_t nr_dims)
-{
-	uint64_t n = 1;
-
-	for (uint32_t i = 0; i < nr_dims; i++)
-		n *= s->dims[i];
-	return n;
+	return moment_fates(&a->moment, block);
 }
 
 bool autopsy_matters(const struct autopsy *a, uint64_t bytes)

@@ -16,12 +16,6 @@ const struct group *autopsy_group(const struct autopsy *a, size_t block);
 /* How blocks like this one have fared so far; NULL: none has been freed. */
 const struct lives_fates *autopsy_fates(const struct autopsy *a, size_t block);
 
-/* Neither part of the model nor made for its update. */
-bool autopsy_is_passing(enum category c);
-
-/* The product of the first dimensions of a shape. */
-uint64_t autopsy_elements(const struct tfmt_shape *s, uint32_t nr_dims);
-
 /* Is it enough to matter: a part of what is allocated that can be told from noise, and what was lacking? */
 bool autopsy_matters(const struct autopsy *a, uint64_t bytes);
 

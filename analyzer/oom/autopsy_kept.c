@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Causes: memory that the program keeps from one step to the next. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,109 +10,40 @@
 #include "analyzer/growth/forwardstacks.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
+#include "analyzer/patterns/keptgraph.h"
+#include "analyzer/patterns/patterns_thresholds.h"
 #include "analyzer/stacks/framekind.h"
 
 #define PLACES_TOLD 3
 
-/* What steps have left of one place. */
-struct kept {
-	uint32_t first, last, nr_steps;
-	uint32_t longest; /* between two steps that left something */
-	uint64_t bytes, blocks, graph_bytes;
-	uint64_t graph_blocks;
-	double freed; /* how often blocks alike were freed in a later step, times their bytes */
-};
-
-/* Of a step before; what the first one leaves is what training needs. */
-static bool is_of_step(const struct autopsy *a, const struct category_block *b)
-{
-	return b->step >= 2 && b->step < a->step && b->category != CATEGORY_OPTIMIZER_STATE;
-}
-
-static struct kept *find_kept(const struct autopsy *a)
-{
-	struct kept *kept = heap_alloc(a->nr_places + 1, sizeof(*kept));
-
-	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		const struct category_block *b = &a->categories.block[i];
-		struct kept *k = &kept[a->block[i].place];
-		const struct lives_fates *fates = autopsy_fates(a, i);
-
-		if (!is_of_step(a, b))
-			continue;
-		if (!k->nr_steps)
-			k->first = k->last = b->step;
-		if (b->step - k->last > k->longest)
-			k->longest = b->step - k->last;
-		k->nr_steps += !k->nr_steps || b->step != k->last;
-		k->last = b->step;
-		k->bytes += b->life.size;
-		k->blocks++;
-		if (a->block[i].has_graph) {
-			k->graph_bytes += b->life.size;
-			k->graph_blocks++;
-		}
-		if (fates)
-			k->freed += (double)fates->nr[FATE_KEPT] * (double)b->life.size;
-	}
-	return kept;
-}
-
-/* How far apart the steps are that left something, on average. */
-static double interval(const struct kept *k)
-{
-	return k->nr_steps > 1 ? (double)(k->last - k->first) / (k->nr_steps - 1) : 0;
-}
-
-/*
- * A ring lets go of as many as it holds, the first ones first; the scalar that a variable holds until the next step says
- * nothing of the rest, nor do gradients that are freed beside others of their shape that something keeps.
- */
-static bool is_let_go(const struct kept *k)
-{
-	return k->first > KEPT_STEPS_MIN * (1 + interval(k)) && k->freed >= (double)k->nr_steps * (double)k->bytes;
-}
-
-static bool is_kept_on(const struct autopsy *a, const struct kept *k)
-{
-	return k->nr_steps >= KEPT_STEPS_MIN && k->last + KEPT_RECENT_STEPS >= a->step &&
-	       KEPT_MOST_STEPS_PART * k->nr_steps >= k->last - k->first && !is_let_go(k);
-}
-
-/* Once an epoch, or every so many steps: as regularly as a counter makes it. */
-static bool is_kept_regularly(const struct autopsy *a, const struct kept *k)
-{
-	return k->nr_steps >= KEPT_STEPS_MIN && k->longest <= REGULAR_INTERVALS * interval(k) + 1 &&
-	       a->step - k->last <= REGULAR_INTERVALS * interval(k) + KEPT_RECENT_STEPS && !is_let_go(k);
-}
-
-static uint64_t bytes_per_step(const struct kept *k)
+static uint64_t bytes_per_step(const struct kepttensors *k)
 {
 	return k->nr_steps ? k->bytes / k->nr_steps : 0;
 }
 
-static void say_kept(struct autopsy_finding *f, const struct kept *k)
+static void say_kept(struct autopsy_finding *f, const struct kepttensors *k)
 {
 	struct fact blocks = fact_count("blocks", k->blocks), first = fact_step("first", k->first);
 	struct fact last = fact_step("last", k->last), each = fact_bytes("each", bytes_per_step(k));
 
-	if (interval(k) < KEPT_NOW_AND_THEN && interval(k) > KEPT_NEARLY_EVERY)
+	if (kepttensors_interval(k) < KEPT_NOW_AND_THEN && kepttensors_interval(k) > KEPT_NEARLY_EVERY)
 		autopsy_evidence(f, SAID(kept_of_some_steps, blocks, fact_count("steps", k->nr_steps), first, last, each));
-	else if (interval(k) < KEPT_NOW_AND_THEN)
+	else if (kepttensors_interval(k) < KEPT_NOW_AND_THEN)
 		autopsy_evidence(f, SAID(kept_of_each_step, blocks, first, last, each));
 	else
-		autopsy_evidence(f, SAID(kept_now_and_then, blocks, first, last, each, fact_ratio("interval", interval(k))));
+		autopsy_evidence(f, SAID(kept_now_and_then, blocks, first, last, each, fact_ratio("interval", kepttensors_interval(k))));
 }
 
-typedef bool keeps_fn(const struct autopsy *a, const struct kept *k);
+typedef bool keeps_fn(const struct moment *at, const struct kepttensors *k);
 
 /* The place that keeps most; its index, or -1. */
-static int64_t most_kept(const struct autopsy *a, const struct kept *kept, keeps_fn *keeps)
+static int64_t most_kept(const struct autopsy *a, keeps_fn *keeps)
 {
+	const struct kepttensors *kept = a->patterns.kept;
 	int64_t best = -1;
 
 	for (size_t i = 0; i < a->nr_places; i++)
-		if (keeps(a, &kept[i]) && (best < 0 || kept[i].bytes > kept[best].bytes))
+		if (keeps(&a->moment, &kept[i]) && (best < 0 || kept[i].bytes > kept[best].bytes))
 			best = (int64_t)i;
 	return best;
 }
@@ -124,26 +56,22 @@ struct kept_graphs {
 	size_t block; /* the largest of them at the place that keeps most */
 };
 
-/*
- * Of the tensors with a graph that steps have left: do they lie close to each other, as those that a graph keeps? Where
- * all between them was freed, something holds results alone.
- */
-static bool are_near(const struct autopsy *a, const struct kept *kept)
+/* Was it left by a step before, by a line that keeps something of most steps? */
+static bool is_kept_on(const struct autopsy *a, size_t i)
 {
-	const struct category_block *last = NULL;
-	uint64_t nr = 0, nr_near = 0;
+	return kepttensors_is_of_step(&a->moment, i) &&
+	       kepttensors_are_kept_on(&a->moment, &a->patterns.kept[a->block[i].place]);
+}
 
-	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		const struct category_block *b = &a->categories.block[i];
+/* Do the tensors with a graph that steps have left lie close to each other, as those that a graph keeps? */
+static bool are_of_graphs(const struct autopsy *a)
+{
+	struct keptgraph g = { 0 };
 
-		if (!a->block[i].has_graph || !is_of_step(a, b) || !is_kept_on(a, &kept[a->block[i].place]))
-			continue;
-		nr_near += last && last->step == b->step &&
-			   b->life.birth.nr_forwards - last->life.birth.nr_forwards <= GRAPH_NEAR;
-		nr++;
-		last = b;
-	}
-	return GRAPH_NEAR_PART * nr_near >= nr;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		if (a->block[i].has_graph && is_kept_on(a, i))
+			keptgraph_add(&g, a->categories.block[i].step, a->categories.block[i].life.birth.nr_forwards);
+	return keptgraph_is(&g);
 }
 
 /* The largest block that steps have left of a place (of_graph: with a graph); others of its line are of this step. */
@@ -155,7 +83,7 @@ static size_t largest_kept(const struct autopsy *a, size_t place, bool of_graph)
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
 
-		if (a->block[i].place != place || !is_of_step(a, b) || (of_graph && !a->block[i].has_graph) ||
+		if (a->block[i].place != place || !kepttensors_is_of_step(&a->moment, i) || (of_graph && !a->block[i].has_graph) ||
 		    b->life.size <= bytes)
 			continue;
 		bytes = b->life.size;
@@ -164,7 +92,7 @@ static size_t largest_kept(const struct autopsy *a, size_t place, bool of_graph)
 	return largest;
 }
 
-static uint64_t results_of(const struct autopsy *a, const struct kept *kept)
+static uint64_t results_of(const struct autopsy *a)
 {
 	const struct category_block *last = NULL;
 	uint64_t bytes = 0;
@@ -172,7 +100,7 @@ static uint64_t results_of(const struct autopsy *a, const struct kept *kept)
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
 
-		if (!a->block[i].has_graph || !is_of_step(a, b) || !is_kept_on(a, &kept[a->block[i].place]))
+		if (!a->block[i].has_graph || !is_kept_on(a, i))
 			continue;
 		if (last && last->step != b->step)
 			bytes += last->life.size;
@@ -183,27 +111,26 @@ static uint64_t results_of(const struct autopsy *a, const struct kept *kept)
 
 static bool find_kept_graphs(const struct autopsy *a, struct kept_graphs *g)
 {
-	struct kept *kept = find_kept(a);
-	int64_t best = most_kept(a, kept, is_kept_on);
+	const struct kepttensors *kept = a->patterns.kept;
+	int64_t best = most_kept(a, kepttensors_are_kept_on);
 	uint64_t graph = 0;
-	bool is_near = best >= 0 && are_near(a, kept);
+	bool is_graph = best >= 0 && are_of_graphs(a);
 
 	*g = (struct kept_graphs){ 0 };
 	for (size_t i = 0; best >= 0 && i < a->nr_places; i++) {
-		if (!is_kept_on(a, &kept[i]))
+		if (!kepttensors_are_kept_on(&a->moment, &kept[i]))
 			continue;
 		g->bytes += kept[i].bytes;
 		graph += kept[i].graph_bytes;
 		g->per_step += kept[i].graph_blocks / kept[i].nr_steps;
 	}
 	if (best >= 0) {
-		g->results = results_of(a, kept);
+		g->results = results_of(a);
 		g->block = largest_kept(a, (size_t)best, true);
 		g->nr_steps = kept[best].nr_steps;
 	}
-	free(kept);
 	/* One or two outputs may be kept without their graph; its saved tensors make more. */
-	return is_near && g->per_step >= GRAPH_TENSORS_MIN && GRAPH_KEPT_PART * graph >= g->bytes &&
+	return is_graph && GRAPH_KEPT_PART * graph >= g->bytes &&
 	       autopsy_matters(a, g->bytes);
 }
 
@@ -226,7 +153,7 @@ static double freed_by_passes(const struct autopsy *a)
 /* Graphs of calls that passes went by, though what other calls made was freed by them. */
 struct passed_by {
 	uint64_t bytes;
-	uint32_t nr_blocks, nr_near, nr_groups, nr_steps;
+	uint32_t nr_blocks, nr_groups, nr_steps;
 	size_t largest;
 };
 
@@ -244,6 +171,7 @@ static bool find_passed_by(const struct autopsy *a, struct passed_by *g)
 {
 	uint32_t *count = heap_alloc(books_nr_groups(a->device->process->books) + 1, sizeof(*count)), nr;
 	const struct category_block *last = NULL;
+	struct keptgraph graph = { 0 };
 
 	*g = (struct passed_by){ 0 };
 	for (size_t i = 0; i < a->categories.nr_blocks; i++)
@@ -257,7 +185,7 @@ static bool find_passed_by(const struct autopsy *a, struct passed_by *g)
 		if (!g->nr_blocks++ || b->life.size > a->categories.block[g->largest].life.size)
 			g->largest = i;
 		g->bytes += b->life.size;
-		g->nr_near += last && b->life.birth.nr_forwards - last->life.birth.nr_forwards <= GRAPH_NEAR;
+		keptgraph_add(&graph, b->life.birth.nr_begun, b->life.birth.nr_forwards);
 		g->nr_steps += !last || b->step != last->step;
 		last = b;
 	}
@@ -265,7 +193,7 @@ static bool find_passed_by(const struct autopsy *a, struct passed_by *g)
 		g->nr_groups += count[i] >= PASSED_CALLS_MIN;
 	free(count);
 	/* Results that are kept alone are few, and what lay between them is gone. */
-	return g->nr_groups >= PASSED_STACKS_MIN && GRAPH_NEAR_PART * g->nr_near >= g->nr_blocks &&
+	return g->nr_groups >= PASSED_STACKS_MIN && keptgraph_is(&graph) &&
 	       freed_by_passes(a) >= (double)g->bytes && autopsy_matters(a, g->bytes);
 }
 
@@ -284,12 +212,14 @@ bool autopsy_is_past_evaluation(const struct autopsy *a, struct autopsy_finding 
 	return true;
 }
 
-static void say_kept_graphs(const struct autopsy *a, struct autopsy_finding *f, const struct kept_graphs *g, struct said said)
+static void say_kept_graphs(const struct autopsy *a, struct autopsy_finding *f, const struct kept_graphs *g,
+			    struct said said)
 {
 	f->bytes = g->bytes;
+	f->per_step = g->bytes / g->nr_steps;
 	autopsy_at_call(a, f, g->block);
 	autopsy_say(f, said);
-	autopsy_evidence(f, SAID(graphs_each_step, fact_count("tensors", g->per_step), fact_bytes("each", g->bytes / g->nr_steps)));
+	autopsy_evidence(f, SAID(graphs_each_step, fact_count("tensors", g->per_step), fact_bytes("each", f->per_step)));
 }
 
 /* Passes went through the steps, and hardly anything was freed by them. */
@@ -321,16 +251,17 @@ bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f)
 }
 
 /* Which lines keep it, where several do. */
-static void say_places(const struct autopsy *a, struct autopsy_finding *f, const struct kept *kept, keeps_fn *keeps)
+static void say_places(const struct autopsy *a, struct autopsy_finding *f, keeps_fn *keeps)
 {
 	static const char *const keys[PLACES_TOLD][2] = { { "first", "first_at" }, { "second", "second_at" }, { "third", "third_at" } };
+	const struct kepttensors *kept = a->patterns.kept;
 	struct fact fact[2 * PLACES_TOLD];
 	unsigned nr = 0;
 
 	for (size_t i = 0; i < a->nr_places && nr < PLACES_TOLD; i++) {
 		const struct stack_frame *site = &a->place[i].frame;
 
-		if (!site->file || !keeps(a, &kept[i]) || (double)kept[i].bytes < PLACE_MIN * (double)f->bytes)
+		if (!site->file || !keeps(&a->moment, &kept[i]) || (double)kept[i].bytes < PLACE_MIN * (double)f->bytes)
 			continue;
 		fact[2 * nr] = fact_bytes(keys[nr][0], kept[i].bytes);
 		fact[2 * nr + 1] = fact_site(keys[nr][1], site);
@@ -366,18 +297,17 @@ static bool is_hooked(const struct autopsy *a, size_t place)
 }
 
 /* How it shows, of the place that keeps most. */
-static void say_leak(const struct autopsy *a, struct autopsy_finding *f, const struct kept *kept, size_t best,
-		     keeps_fn *keeps)
+static void say_leak(const struct autopsy *a, struct autopsy_finding *f, size_t best, keeps_fn *keeps)
 {
-	const struct kept *k = &kept[best];
+	const struct kepttensors *k = &a->patterns.kept[best];
 	enum frame_kind kind;
 
 	say_kept(f, k);
-	say_places(a, f, kept, keeps);
-	if (2 * k->graph_blocks >= k->blocks && !are_near(a, kept))
+	say_places(a, f, keeps);
+	if (2 * k->graph_blocks >= k->blocks && !are_of_graphs(a))
 		autopsy_evidence(f, is_hooked(a, best) ? SAID(results_of_hooked_module, NO_FACTS) : SAID(results_of_autograd, NO_FACTS));
 	kind = say_kind(a, f, best);
-	autopsy_say_shapes(a, f, best, k->blocks);
+	autopsy_say_shapes(a, f, best);
 	if (kind != FRAME_PLAIN && kind != FRAME_HOOK) /* backward needs it */
 		autopsy_advise(f, SAID(context_advice, fact_bytes("less", f->bytes)));
 	else
@@ -387,14 +317,14 @@ static void say_leak(const struct autopsy *a, struct autopsy_finding *f, const s
 /* What is kept of all places of which the function says so. */
 static bool find_leak(const struct autopsy *a, struct autopsy_finding *f, keeps_fn *keeps)
 {
-	struct kept *kept = find_kept(a);
-	int64_t best = most_kept(a, kept, keeps);
+	const struct kepttensors *kept = a->patterns.kept;
+	int64_t best = most_kept(a, keeps);
 	uint64_t bytes = 0;
 	uint32_t nr_steps = 0;
 	bool applies;
 
 	for (size_t i = 0; best >= 0 && i < a->nr_places; i++) {
-		if (!keeps(a, &kept[i]))
+		if (!keeps(&a->moment, &kept[i]))
 			continue;
 		bytes += kept[i].bytes;
 		nr_steps = kept[i].nr_steps > nr_steps ? kept[i].nr_steps : nr_steps;
@@ -402,21 +332,21 @@ static bool find_leak(const struct autopsy *a, struct autopsy_finding *f, keeps_
 	applies = best >= 0 && autopsy_matters(a, bytes);
 	if (applies) {
 		f->bytes = bytes;
+		f->per_step = (uint64_t)((double)bytes / nr_steps / fmax(1, kepttensors_interval(&kept[best])));
 		autopsy_at_call(a, f, largest_kept(a, (size_t)best, false));
 		autopsy_say(f, SAID(kept_of_steps, fact_bytes("bytes", bytes), fact_count("steps", nr_steps),
 				    fact_bytes("each", bytes / nr_steps)));
-		say_leak(a, f, kept, (size_t)best, keeps);
+		say_leak(a, f, (size_t)best, keeps);
 	}
-	free(kept);
 	return applies;
 }
 
 bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f)
 {
-	return find_leak(a, f, is_kept_on);
+	return find_leak(a, f, kepttensors_are_kept_on);
 }
 
 bool autopsy_is_regular_leak(const struct autopsy *a, struct autopsy_finding *f)
 {
-	return find_leak(a, f, is_kept_regularly);
+	return find_leak(a, f, kepttensors_are_kept_regularly);
 }

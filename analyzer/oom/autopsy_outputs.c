@@ -23,7 +23,7 @@ static uint64_t latest_batch(const struct autopsy *a)
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct lives_when *birth = &a->categories.block[i].life.birth;
 
-		if (autopsy_is_open(a, i) && is_born_outside(birth->phase) && birth->ordinal > latest)
+		if (opengraphs_is_open(&a->moment, i) && is_born_outside(birth->phase) && birth->ordinal > latest)
 			latest = birth->ordinal;
 	}
 	return latest;
@@ -34,7 +34,8 @@ static bool is_kept_output(const struct autopsy *a, size_t i, uint64_t batch)
 {
 	const struct life *life = &a->categories.block[i].life;
 
-	return autopsy_is_open(a, i) && !a->block[i].has_graph && life->birth.phase == PHASE_FORWARD && life->birth.ordinal < batch;
+	return opengraphs_is_open(&a->moment, i) && !a->block[i].has_graph &&
+	       life->birth.phase == PHASE_FORWARD && life->birth.ordinal < batch;
 }
 
 /* The Python stacks of the process's tensors are below this number. */
@@ -68,7 +69,7 @@ static uint32_t most_batches(const struct autopsy *a, uint64_t from)
 	for (size_t i = 0; nr && i < a->categories.nr_blocks; i++) {
 		const struct lives_when *birth = &a->categories.block[i].life.birth;
 
-		if (autopsy_is_open(a, i) && is_born_outside(birth->phase) && birth->ordinal > from)
+		if (opengraphs_is_open(&a->moment, i) && is_born_outside(birth->phase) && birth->ordinal > from)
 			nr[autopsy_group(a, i)->python_stack]++;
 	}
 	for (uint32_t i = 0; nr && i < nr_stacks; i++)
@@ -230,7 +231,7 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 		const struct category_block *b = &a->categories.block[i];
 		struct holding *one = &of[a->block[i].place];
 
-		if (!autopsy_is_open(a, i) || a->block[i].has_graph || !is_born_outside(b->life.birth.phase) ||
+		if (!opengraphs_is_open(&a->moment, i) || a->block[i].has_graph || !is_born_outside(b->life.birth.phase) ||
 		    b->category == CATEGORY_PARAMETER)
 			continue;
 		add_holding(one, &b->life);
@@ -244,7 +245,7 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 		autopsy_at_place(a, f, (size_t)(most - of));
 		autopsy_say(f, SAID(calls_keep, fact_bytes("bytes", most->bytes), fact_count("tensors", most->nr)));
 		autopsy_evidence(f, SAID(calls_keep_each, fact_bytes("each", most->bytes / most->nr)));
-		autopsy_say_shapes(a, f, (size_t)(most - of), most->nr);
+		autopsy_say_shapes(a, f, (size_t)(most - of));
 		say_end(a, f);
 		autopsy_advise(f, SAID(calls_keep_advice, fact_bytes("bytes", most->bytes)));
 	}

@@ -17,7 +17,7 @@ static bool is_of_step(const struct autopsy *a, size_t i)
 {
 	const struct category_block *b = &a->categories.block[i];
 
-	return autopsy_is_passing(b->category) && b->category != CATEGORY_WORKSPACE &&
+	return moment_is_passing(b->category) && b->category != CATEGORY_WORKSPACE &&
 	       b->life.birth.ordinal >= a->step_ordinal && b->life.birth.phase != PHASE_INIT;
 }
 
@@ -39,7 +39,7 @@ static void find_pictures(struct autopsy *a, struct autopsy_parts *p)
 		    !is_pictures(s) || s->bytes <= most)
 			continue;
 		most = s->bytes;
-		p->pictures = autopsy_elements(s, s->nr_dims - 3);
+		p->pictures = moment_elements(s, s->nr_dims - 3);
 		p->height = s->dims[s->nr_dims - 2];
 		p->width = s->dims[s->nr_dims - 1];
 	}

@@ -5,6 +5,7 @@
 #include "analyzer/allocator/torch.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
+#include "analyzer/patterns/vocabulary.h"
 #include "analyzer/stacks/element.h"
 
 #define UINT8 0
@@ -21,32 +22,6 @@ static bool is_half(const struct tfmt_shape *s)
 	return s->element_type == FLOAT16 || s->element_type == BFLOAT16;
 }
 
-static bool is_of_vocabulary(const struct tfmt_shape *s)
-{
-	return s->nr_dims >= 2 && s->dims[s->nr_dims - 1] >= VOCABULARY_MIN &&
-	       autopsy_elements(s, s->nr_dims) > s->dims[s->nr_dims - 1];
-}
-
-/* Does a parameter have a row for each word, or for each of its rank's? Of parameters laid end to end nobody knows. */
-static bool has_words(const struct autopsy *a, uint64_t vocabulary)
-{
-	int64_t world = a->device->process->world_size;
-	uint64_t ranks = world > 1 ? (uint64_t)world : 1; /* that may share an output layer */
-
-	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		const struct tfmt_shape *s = &a->block[i].shape;
-
-		if (a->categories.block[i].category != CATEGORY_PARAMETER)
-			continue;
-		if (!a->block[i].is_shaped || (s->nr_dims == 1 && s->dims[0] >= vocabulary))
-			return true;
-		for (uint32_t k = 0; k < s->nr_dims; k++)
-			if (s->dims[k] >= vocabulary / ranks && vocabulary % s->dims[k] == 0)
-				return true;
-	}
-	return false;
-}
-
 /* Was there a tensor over the same vocabulary, and of as many rows or more, in 16 bits? */
 static bool has_half(const struct autopsy *a, const struct tfmt_shape *of)
 {
@@ -58,7 +33,7 @@ static bool has_half(const struct autopsy *a, const struct tfmt_shape *of)
 
 		if (g->tensor && g->shape && tfmt_reader_shape(books_reader(books), g->shape, &s) && is_half(&s) &&
 		    s.nr_dims >= 2 && s.dims[s.nr_dims - 1] == of->dims[of->nr_dims - 1] &&
-		    autopsy_elements(&s, s.nr_dims) >= autopsy_elements(of, of->nr_dims))
+		    moment_elements(&s, s.nr_dims) >= moment_elements(of, of->nr_dims))
 			return true;
 	}
 	return false;
@@ -67,7 +42,7 @@ static bool has_half(const struct autopsy *a, const struct tfmt_shape *of)
 /* Does what was asked for copy them in 32 bits: all rows, or some less, as where labels are shifted by one? */
 static bool is_upcast_asked(const struct autopsy *a, const struct tfmt_shape *s)
 {
-	uint64_t row = 4 * s->dims[s->nr_dims - 1], rows = autopsy_elements(s, s->nr_dims - 1);
+	uint64_t row = 4 * s->dims[s->nr_dims - 1], rows = moment_elements(s, s->nr_dims - 1);
 	uint64_t asked_rows = a->failure->asked / row;
 	bool is_copy = !strncmp(a->operation, "to_", 3) || !strcmp(a->operation, "_to_copy");
 
@@ -86,8 +61,8 @@ bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
 		const struct tfmt_shape *s = &a->block[i].shape;
 		uint64_t bytes = a->categories.block[i].life.size;
 
-		if (!a->block[i].is_shaped || !is_of_vocabulary(s) ||
-		    !autopsy_is_passing(a->categories.block[i].category))
+		if (!a->block[i].is_shaped || !vocabulary_are_logits(s) ||
+		    !moment_is_passing(a->categories.block[i].category))
 			continue;
 		if (is_half(s)) {
 			is_asked |= is_upcast_asked(a, s);
@@ -100,11 +75,11 @@ bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
 			continue;
 		}
 		vocabulary = s->dims[s->nr_dims - 1];
-		if (autopsy_elements(s, s->nr_dims - 1) > rows)
-			rows = autopsy_elements(s, s->nr_dims - 1);
+		if (moment_elements(s, s->nr_dims - 1) > rows)
+			rows = moment_elements(s, s->nr_dims - 1);
 	}
 	f->bytes = wide + (is_asked ? a->failure->asked : 0);
-	if (!f->bytes || !autopsy_matters(a, f->bytes) || !has_words(a, vocabulary))
+	if (!f->bytes || !autopsy_matters(a, f->bytes) || !vocabulary_has_words(&a->moment, vocabulary))
 		return false;
 	if (wide)
 		autopsy_at_place(a, f, a->block[largest].place);
@@ -132,7 +107,7 @@ static int64_t largest_of(const struct autopsy *a, uint32_t element, uint32_t or
 		uint32_t type = a->block[i].shape.element_type;
 
 		if (a->block[i].is_shaped && (type == element || type == or_element) &&
-		    autopsy_is_passing(a->categories.block[i].category) &&
+		    moment_is_passing(a->categories.block[i].category) &&
 		    (largest < 0 || a->categories.block[i].life.size > a->categories.block[largest].life.size))
 			largest = (int64_t)i;
 	}

@@ -87,8 +87,6 @@
 #define OPEN_CALLS_MIN THRESHOLD(OPEN_CALLS_MIN, 3)
 /* Part of the open graphs that is alike from call to call. Most of it: else one large call is what holds memory. */
 #define OPEN_REPEATED_PART THRESHOLD_RATIO(OPEN_REPEATED_PART, 2)
-/* Part of the repeated bytes that were born after the last input: more are of one call that took all of them. */
-#define ONE_BATCH_PART THRESHOLD_RATIO(ONE_BATCH_PART, 2)
 /*
  * Part of all that is allocated that the calls and their batches hold: less, and something else is the larger half.
  */
@@ -99,45 +97,12 @@
 /* ---- what steps leave ------------------------------------------------------------------------ */
 
 /*
- * Steps that have left something at a line. What optimizers and caches make comes in the first two or three; so does
- * chance. Twice as many, and leaks that fill the device in seven steps would not be seen.
- */
-#define KEPT_STEPS_MIN THRESHOLD(KEPT_STEPS_MIN, 4)
-/*
- * Steps before the failing one at which the line must have left something still: the failing step has not come so
- * far, and the one before may leave nothing by chance. Older ones are of a phase that is over.
- */
-#define KEPT_RECENT_STEPS THRESHOLD(KEPT_RECENT_STEPS, 3)
-/*
- * Part of the steps from first to last that have left something: most. Of fewer it is tried whether they come
- * regularly.
- */
-#define KEPT_MOST_STEPS_PART THRESHOLD_RATIO(KEPT_MOST_STEPS_PART, 2)
-/*
- * Times the average interval that the longest may have, and the time since the last, where a counter makes them
- * come.
- */
-#define REGULAR_INTERVALS THRESHOLD(REGULAR_INTERVALS, 1.5)
-/*
  * Steps from one that left something to the next, on average: up to here it is told as of nearly every step, a
  * matter of words.
  */
 #define KEPT_NEARLY_EVERY THRESHOLD(KEPT_NEARLY_EVERY, 1.2)
 /* The same, from which on it is told as now and then, with the interval. */
 #define KEPT_NOW_AND_THEN THRESHOLD_RATIO(KEPT_NOW_AND_THEN, 2)
-/*
- * Allocations of forward from one tensor that a graph keeps to the next, mostly: a layer makes one to three of which
- * one is saved. Where something keeps results alone, all of a forward's allocations are between one and the next,
- * tens at least.
- */
-#define GRAPH_NEAR THRESHOLD(GRAPH_NEAR, 3)
-/* Part of such tensors that must be so near: in graphs all but the first of each step are, of results hardly any. */
-#define GRAPH_NEAR_PART THRESHOLD_RATIO(GRAPH_NEAR_PART, 3)
-/*
- * Tensors of a step with a graph: a program may keep one or two results with no harm meant; what they saved makes
- * more.
- */
-#define GRAPH_TENSORS_MIN THRESHOLD(GRAPH_TENSORS_MIN, 3)
 /* Part of what is kept that has a graph: most of it, else it is told as tensors. */
 #define GRAPH_KEPT_PART THRESHOLD_RATIO(GRAPH_KEPT_PART, 2)
 /* Blocks of one stack that passes have gone by: fewer are made once, as a workspace is. */
@@ -177,24 +142,6 @@
 
 /* ---- growing tensors and caches -------------------------------------------------------------- */
 
-/*
- * Growths of a size from one tensor of a line to the next: six sizes in random order rise so in one case of 720,
- * four in one of 24.
- */
-#define SERIES_MIN THRESHOLD(SERIES_MIN, 5)
-/* Part of the growing sizes that may be other ones: a cache starts again, or a batch of another shape is between. */
-#define SERIES_OTHERS_PART THRESHOLD_RATIO(SERIES_OTHERS_PART, 8)
-/*
- * Share of the steps of a series that are alike: by concatenation it grows evenly, batches that become longer do
- * not.
- */
-#define SERIES_EVEN THRESHOLD(SERIES_EVEN, 0.75)
-/* Part of a line's bytes in older sizes from which on it is a list of them, and not one that grows. */
-#define SERIES_PAST_PART THRESHOLD_RATIO(SERIES_PAST_PART, 2)
-/* Part of what is allocated below which a block is not looked at: a thousand of them are nothing. */
-#define GROWING_SMALL_PART THRESHOLD_RATIO(GROWING_SMALL_PART, 1000)
-/* Tensors of a cache: keys and values of one layer. */
-#define CACHE_TENSORS_MIN THRESHOLD(CACHE_TENSORS_MIN, 2)
 /* Part of what is allocated that they hold; as MATTERS_PART, but also where nothing was lacking. */
 #define CACHE_PART THRESHOLD_RATIO(CACHE_PART, 5)
 /* Tensors that are there twice, before and after they grew: one or two are, where each is replaced as it grows. */
@@ -214,10 +161,6 @@
  * request's size by chance, since sizes in a model are multiples of each other.
  */
 #define LIST_MIN THRESHOLD(LIST_MIN, 4)
-/* Shapes that a line keeps, one of each: fewer are two inputs of a model, for training and for evaluation. */
-#define SHAPES_MIN THRESHOLD(SHAPES_MIN, 4)
-/* Share of a line's blocks that have a shape of their own, from which on that is told beside what keeps them. */
-#define OTHER_SHAPES THRESHOLD(OTHER_SHAPES, 0.8)
 
 /* ---- the batch ------------------------------------------------------------------------------- */
 
@@ -275,25 +218,6 @@
 
 /* ---- tensors that are larger than they need be ----------------------------------------------- */
 
-/*
- * Rows and columns of a matrix of attention: a smaller one takes 128 KiB in 16 bits, and many other tensors have two
- * small dimensions that are alike.
- */
-#define MATRIX_MIN THRESHOLD(MATRIX_MIN, 256)
-/* Width of a head: the smallest in use is 16; below 8 it is a number of heads, or of colours. */
-#define HEAD_WIDTH_MIN THRESHOLD(HEAD_WIDTH_MIN, 8)
-/* Part of what is allocated below which matrices that are no squares are not looked at, of which there are many. */
-#define ATTENTION_SMALL_PART THRESHOLD_RATIO(ATTENTION_SMALL_PART, 200)
-/*
- * Blocks before the request among which its queries and keys are: a layer makes a dozen to its product, with all its
- * masks.
- */
-#define ATTENTION_RECENT THRESHOLD(ATTENTION_RECENT, 64)
-/*
- * Last dimension that is taken for a vocabulary's: layers have up to 14336 and some 16384, vocabularies begin at
- * 30000 but for small ones of speech. Half of it takes a layer's width for one; twice misses those of 32000.
- */
-#define VOCABULARY_MIN THRESHOLD(VOCABULARY_MIN, 16384)
 /*
  * Part of the rows of logits that a copy of them must have: labels are shifted by one, and padding may be left out.
  */

@@ -118,6 +118,10 @@ void json_advice(struct emit *e, const struct advices *all, unsigned most)
 			emit_null(e, "enough", NULL);
 		else
 			emit_bool(e, "enough", NULL, fit_of(all, a) == FIT_ENOUGH);
+		if (a->puts_off_until)
+			emit_uint(e, "puts_off_until_step", NULL, a->puts_off_until);
+		else
+			emit_null(e, "puts_off_until_step", NULL);
 		emit_string(e, "title", NULL, title_text(text, a));
 		emit_string(e, "action", NULL, sentence_text(text, &a->action));
 		emit_string(e, "evidence", NULL, sentence_text(text, &a->evidence));

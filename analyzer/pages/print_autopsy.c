@@ -318,9 +318,19 @@ static unsigned print_others(struct emit *e, const struct advices *advices, cons
 {
 	unsigned nr = 0;
 
-	while (nr < advices->nr && nr < most && !(smaller && advices->advice[nr].is_last))
+	while (nr < advices->nr && nr < most && !(smaller && advices->advice[nr].order == ADVICE_OF_INPUT))
 		nr++;
 	return print_advice_brief(e, advices, first, "      ", nr);
+}
+
+/* Of what grows: how far the change that saves most would get. */
+static struct said put_off_by(const struct advices *advices)
+{
+	const struct advice *first = &advices->advice[0];
+
+	if (!advices->nr || !first->puts_off_until)
+		return (struct said){ .sentence = SAY_nothing };
+	return SAID(puts_off, fact_bytes("saved", first->saved_bytes), fact_step("step", first->puts_off_until));
 }
 
 /*
@@ -333,6 +343,7 @@ static unsigned print_next(struct emit *e, const struct autopsy *a, const struct
 	const struct said *smaller = smaller_input(a);
 	unsigned shown = 0, lines = 0, brief, room = ADVICE_SHOWN - (smaller != NULL);
 	unsigned most = autopsy_is_about_size(a) ? room : 0;
+	struct said put_off;
 
 	for (unsigned i = 0; i < a->nr_findings; i++) {
 		for (unsigned k = 0; k < a->finding[i].nr_advice && shown < room; k++) {
@@ -346,6 +357,9 @@ static unsigned print_next(struct emit *e, const struct autopsy *a, const struct
 	}
 	if (!shown)
 		lines += shown = print_others(e, advices, "next: ", most, smaller);
+	put_off = put_off_by(advices);
+	if (put_off.sentence != SAY_nothing)
+		lines += print_said(e, shown++ ? "      " : "next: ", "      ", &put_off);
 	return smaller ? lines + print_said(e, shown ? "      " : "next: ", "      ", smaller) : lines;
 }
 

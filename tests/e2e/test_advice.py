@@ -160,13 +160,15 @@ def test_healthy_job_gets_none(vramtrace, ran):
 
 
 def test_order_and_size(vramtrace, ran):
-    """At most five, largest first, none below 2% of the peak, each with a figure and a cost."""
+    """At most five, largest first, none below 2% of the peak, each with a figure and a cost; more GPUs after all others."""
     rows = vramtrace.json("advise", "--always", ran(*KINDS["chunked_loss"][0]).path)["advice"]
-    saved = [row["saved_bytes"] for row in rows if row["kind"] not in LAST]
+    saved = [row["saved_bytes"] for row in rows if row["kind"] not in (*LAST, *OF_RANKS)]
     assert 1 < len(rows) <= 5 and saved == sorted(saved, reverse=True)
     for row in rows:
         assert row["saved_bytes"] == row["peak_bytes"] - row["after_bytes"] >= 0.02 * row["peak_bytes"]
         assert row["title"] and row["action"] and row["cost"] and any(c.isdigit() for c in row["evidence"])
+    kinds = [*advice_of(vramtrace, ran(*KINDS["chunked_loss"][0]), "--always")]
+    assert set(kinds[-2:]) == set(OF_RANKS) and set(LAST) & set(kinds) <= set(kinds[-4:-2])
 
 
 def test_expandable_segments(vramtrace, ran):
@@ -190,6 +192,7 @@ FITS = {
 
 
 LAST = {"smaller_batch", "shorter_sequence"}
+OF_RANKS = "sharded_optimizer", "sharded_parameters"
 
 
 @pytest.mark.parametrize("kind", FITS)

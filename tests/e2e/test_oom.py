@@ -319,6 +319,16 @@ def test_line_that_lets_go(vramtrace, ran_out, cause):
     assert finding["let_go_by"] == LETS_GO[cause]
 
 
+def test_needing_less_only_puts_a_leak_off(vramtrace, ran_out):
+    """64 MiB are kept in each step: so many steps more by what each change saves."""
+    told = vramtrace.json("oom", ran_out("leak").path)
+    each = told["findings"][0]["facts"]["each_bytes"]
+    step = told["devices"][0]["state"]["step"]
+    assert told["advice"] and all(row["puts_off_until_step"] == step + row["saved_bytes"] // each for row in told["advice"])
+    assert f"until about step {told['advice'][0]['puts_off_until_step']}" in vramtrace.call("oom", ran_out("leak").path).stdout
+    assert {row["puts_off_until_step"] for row in vramtrace.json("oom", ran_out("logits_fp32").path)["advice"]} == {None}
+
+
 def test_sample_is_not_taken_for_the_batch(vramtrace, ran_out):
     """The largest input is one sequence of 64 that are padded together: its length is no number of samples."""
     told = vramtrace.json("oom", ran_out("padding").path)

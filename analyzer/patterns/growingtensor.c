@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* Tensors that grow from one to the next of a line, by one dimension. */
+#include "analyzer/patterns/growingtensor.h"
+
+#include <string.h>
+
+#include "analyzer/patterns/kvcache.h"
+#include "analyzer/patterns/patterns_thresholds.h"
+
+/* Do they differ in one dimension alone, that is larger in b? */
+static bool grew(const struct tfmt_shape *a, const struct tfmt_shape *b, uint32_t *dim)
+{
+	uint32_t nr = 0;
+
+	if (a->nr_dims != b->nr_dims || a->element_type != b->element_type)
+		return false;
+	for (uint32_t i = 0; i < a->nr_dims; i++) {
+		if (a->dims[i] == b->dims[i])
+			continue;
+		nr++;
+		*dim = i;
+	}
+	return nr == 1 && b->dims[*dim] > a->dims[*dim];
+}
+
+static struct growingtensor_series series_of(const struct moment *at, uint32_t python_stack)
+{
+	const struct books *books = at->device->process->books;
+	struct tfmt_shape shape, before = { 0 };
+	struct growingtensor_series s = { 0 };
+	bool has_before = false;
+	uint64_t dims[16];
+	uint32_t dim = 0;
+
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
+
+		if (!g->tensor || g->python_stack != python_stack || g->device != at->device->ordinal ||
+		    !g->shape || !tfmt_reader_shape(books_reader(books), g->shape, &shape) || !shape.nr_dims ||
+		    shape.nr_dims > 16)
+			continue;
+		if (has_before && grew(&before, &shape, &dim) && (!s.nr_grown || s.dim == dim)) {
+			if (!s.nr_grown)
+				s.first = before.dims[dim];
+			s.nr_alike += shape.dims[dim] - before.dims[dim] == s.by;
+			s.by = shape.dims[dim] - before.dims[dim];
+			s.nr_grown++;
+			s.dim = dim;
+			s.last = shape.dims[dim];
+		} else if (has_before) {
+			s.nr_others++;
+		}
+		memcpy(dims, shape.dims, shape.nr_dims * sizeof(*dims));
+		before = shape;
+		before.dims = dims;
+		has_before = true;
+	}
+	return s;
+}
+
+static bool is_past(const struct tfmt_shape *shape, const struct growingtensor_series *s)
+{
+	return shape->nr_dims > s->dim && shape->dims[s->dim] + s->by < s->last;
+}
+
+/* What grows leaves no copies of its past but the last; a list of tensors of growing sizes does. */
+static bool keeps_past(const struct moment *at, uint32_t python_stack, const struct growingtensor_series *s)
+{
+	uint64_t past = 0, all = 0;
+
+	for (size_t i = 0; i < at->nr_blocks; i++) {
+		if (!at->block[i].is_shaped || moment_group(at, i)->python_stack != python_stack)
+			continue;
+		all += at->live[i].life.size;
+		if (is_past(&at->block[i].shape, s))
+			past += at->live[i].life.size;
+	}
+	return SERIES_PAST_PART * past > all;
+}
+
+/* By concatenation it grows evenly; batches that happen to become longer do not. */
+static bool is_growing(const struct growingtensor_series *s)
+{
+	return s->nr_grown >= SERIES_MIN && s->nr_others <= s->nr_grown / SERIES_OTHERS_PART &&
+	       s->nr_alike >= SERIES_EVEN * (s->nr_grown - 1);
+}
+
+void growingtensors_find(struct growingtensors *out, const struct moment *at)
+{
+	uint32_t known = 0;
+	struct growingtensor_series s = { 0 };
+	bool grows = false;
+
+	*out = (struct growingtensors){ 0 };
+	for (size_t i = 0; i < at->nr_blocks; i++) {
+		const struct life *life = &at->live[i].life;
+		uint32_t stack = moment_group(at, i)->python_stack;
+
+		if (life->size < at->allocated / GROWING_SMALL_PART || at->block[i].has_graph ||
+		    !at->block[i].is_shaped || life->birth.phase == PHASE_BACKWARD ||
+		    life->birth.phase == PHASE_OPTIMIZER)
+			continue;
+		if (stack != known) {
+			s = series_of(at, stack);
+			grows = is_growing(&s) && !keeps_past(at, stack, &s);
+		}
+		known = stack;
+		if (!grows || is_past(&at->block[i].shape, &s))
+			continue;
+		if (at->block[i].shape.nr_dims >= KVCACHE_DIMS_MIN) {
+			if (!out->nr_blocks++ || life->size > at->live[out->largest].life.size) {
+				out->largest = i;
+				out->series = s;
+			}
+			out->bytes += life->size;
+		} else {
+			if (!out->nr_rest++ ||
+			    life->size > at->live[out->largest_rest].life.size) {
+				out->largest_rest = i;
+				out->series_rest = s;
+			}
+			out->rest += life->size;
+		}
+	}
+}
