@@ -268,7 +268,7 @@ static void leaks_print_text(struct emit *e, const struct replay *m, const struc
 
 static int leaks_print(const struct leaks *l, const struct replay *m, const struct leaks_opts *o)
 {
-	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/leaks/1");
+	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/leaks/2");
 	struct print_holders_options rows = { .top = (uint64_t)o->top, .min_bytes = o->min_bytes, .verbose = o->verbose };
 
 	print_recording(e, m);

@@ -322,9 +322,9 @@ static void find_growth(struct making *k, struct footprint_device *to, const str
 	struct stepgrowth growth;
 
 	stepgrowth_find(&growth, k->m, d, &limits);
-	to->has_growth = growth.total.shape != GROWTH_UNKNOWN && !growth.is_by_time;
+	to->has_growth = growth.total.shape != GROWTH_UNKNOWN && growth.by == STEPGROWTH_BY_STEP;
 	to->growth = to->has_growth && growth.total.shape > GROWTH_NONE ? growth.total.slope : 0;
-	to->leaks = growth.nr_findings && !growth.is_by_time;
+	to->leaks = growth.nr_findings && growth.by == STEPGROWTH_BY_STEP;
 	if (to->growth > 0)
 		name_growing(k, to, d, &growth);
 	stepgrowth_release(&growth);

@@ -98,9 +98,9 @@
 #define ASKED_SHOWN_PART THRESHOLD_RATIO(ASKED_SHOWN_PART, 2)
 /* Share of what grows that shrinks elsewhere, from which on memory only changes hands. */
 #define MOVES_MIN THRESHOLD(MOVES_MIN, 0.5)
-/* By time: events for each block that stays. A program that is being loaded has one or two, one at work has tens. */
+/* Without steps: events for each block that stays. A program that is being loaded has one or two, one at work has tens. */
 #define EVENTS_OF_WORK THRESHOLD_RATIO(EVENTS_OF_WORK, 4)
-/* By time: share of all memory by which a stack must change. A part of time ends anywhere in a request. */
+/* Without steps: share of all memory by which a stack must change. A part of the work ends anywhere in a request. */
 #define NOISE_MAX THRESHOLD(NOISE_MAX, 0.001)
 /*
  * Share of the peak that growth must have reached to be a finding, not a note; else it must reach the limit within

@@ -165,7 +165,7 @@ static bool is_one_per_shape(const struct stepplace *p, const struct stepcauses 
 	struct shapecache cache = { 0 };
 
 	for (size_t i = 0; i < nr; i++) {
-		uint32_t step = c->is_by_time ? (uint32_t)i : steps_of(&c->process->lives->steps, life[i].birth.ordinal);
+		uint32_t step = c->is_stepless ? (uint32_t)i : steps_of(&c->process->lives->steps, life[i].birth.ordinal);
 
 		shapecache_add(&cache, books_group(c->books, life[i].group)->shape, step);
 	}
@@ -173,15 +173,15 @@ static bool is_one_per_shape(const struct stepplace *p, const struct stepcauses 
 }
 
 /*
- * As many blocks as before, and in each step larger ones. Batches of varying size are smaller now and then. A part of time
- * may end where a block's successor is there already: such readings are passed over, if they are few; and it may be too
+ * As many blocks as before, and in each step larger ones. Batches of varying size are smaller now and then. A part of the
+ * program's work may end where a block's successor is there already: such readings are passed over, if they are few; and it may be too
  * short for a step.
  */
 static bool is_sequence(const struct stepplace *p, const struct stepcauses *c, const struct growth *g)
 {
 	size_t nr = c->nr_readings, first = g->nr_warm_up, last, nr_equal = 1;
 
-	if (c->is_by_time)
+	if (c->is_stepless)
 		while (nr > 1 && p->blocks[nr - 1] > p->blocks[nr - 2])
 			nr--;
 	while (first < nr && p->blocks[first] != p->blocks[nr - 1]) /* before it was made, layer by layer */
@@ -190,10 +190,10 @@ static bool is_sequence(const struct stepplace *p, const struct stepcauses *c, c
 		return false;
 	last = first;
 	for (size_t i = first + 1; i < nr; i++) {
-		if (c->is_by_time && p->blocks[i] > p->blocks[last])
+		if (c->is_stepless && p->blocks[i] > p->blocks[last])
 			continue;
 		if (p->blocks[i] != p->blocks[last] || p->asked[i] < p->asked[last] ||
-		    (p->asked[i] == p->asked[last] && !c->is_by_time))
+		    (p->asked[i] == p->asked[last] && !c->is_stepless))
 			return false;
 		last = i;
 		nr_equal++;
@@ -282,8 +282,8 @@ static uint32_t first_step_kept(const struct stepplace *p, const struct stepcaus
 	return born < step && step - born <= FIRST_STEP_EARLIER ? born : step;
 }
 
-/* The second after which it grows. */
-static double first_second(const struct growth *g, const struct growth_reading *r, size_t nr)
+/* Without steps: the reading after which it grows. */
+static double first_reading(const struct growth *g, const struct growth_reading *r, size_t nr)
 {
 	size_t i = g->nr_warm_up;
 
@@ -346,8 +346,8 @@ static void cause_of(struct stepgrowth *g, const struct stepcauses *c, const str
 	cause->owner = group->tensor ? OWNER_TORCH : books_group_owner(c->books, group);
 	cause->last_bytes = r[c->nr_readings - 1].bytes;
 	cause->grown_bytes = cause->last_bytes - r[cause->growth.nr_warm_up].bytes;
-	if (c->is_by_time)
-		cause->first_s = first_second(&cause->growth, r, c->nr_readings);
+	if (c->is_stepless)
+		cause->first = first_reading(&cause->growth, r, c->nr_readings);
 	else
 		cause->first_step = first_step_kept(p, c, first_step(&cause->growth, r, c->nr_readings));
 	cause->nr_kept = (uint32_t)p->nr_kept;
@@ -401,7 +401,7 @@ static void find_ends(struct stepgrowth *g, const struct stepcauses *c, const st
 
 	for (size_t i = 0; i < g->nr_causes; i++)
 		is_any |= g->cause[i].class == STEPGROWTH_SEQUENCE;
-	if (is_any && !c->is_by_time)
+	if (is_any && !c->is_stepless)
 		follow = forwardstacks_follow_batch(c->of, g->nr_steps);
 	for (size_t i = 0; i < g->nr_causes; i++) {
 		struct stepgrowth_cause *cause = &g->cause[i];
@@ -413,7 +413,7 @@ static void find_ends(struct stepgrowth *g, const struct stepcauses *c, const st
 		cause->follows_batch = follow && !is_kept_on;
 		cause->nr_live = nr_live(c, f, cause->group);
 		/* A failure lets go of it, too. */
-		cause->is_let_go = c->is_by_time && !cause->nr_live && !books_device(c->books, c->device)->tensor_ooms;
+		cause->is_let_go = c->is_stepless && !cause->nr_live && !books_device(c->books, c->device)->tensor_ooms;
 	}
 }
 
@@ -425,7 +425,7 @@ void stepcauses_find(struct stepgrowth *g, const struct stepcauses *c)
 		return;
 	stepplaces_find(&f, c);
 	g->cause = heap_alloc(f.nr, sizeof(*g->cause));
-	if (!c->is_by_time && find_graph(&f, c))
+	if (!c->is_stepless && find_graph(&f, c))
 		graph_cause(g, c, &f);
 	for (uint32_t i = 0; i < f.nr; i++)
 		if (!f.place[i].in_graph)

@@ -15,7 +15,7 @@ struct stepcauses {
 	struct replay_process *process;
 	struct books *books;
 	uint32_t device;
-	bool is_by_time;
+	bool is_stepless;
 	const struct stepsample_series *series;
 	size_t nr_readings;
 	uint32_t *of_group;    /* the number of each group's stack; UINT32_MAX: not counted */

@@ -14,7 +14,9 @@ const char *const stepgrowth_class_names[NR_STEPGROWTH_CLASSES] = {
 	"tensors", "graph_tensors", "graph", "shapes", "sequence", "hook", "context", "driver", "host",
 };
 
-#define MONTH_S (30 * 86400.0)
+#define MONTH_NS (30 * 86400e9)
+
+const char *const stepgrowth_by_names[NR_STEPGROWTH_BY] = { "step", "call", "events" };
 
 struct replay_device stepgrowth_host(struct replay_process *p)
 {
@@ -92,10 +94,12 @@ static void number_stacks(struct stepcauses *c, uint32_t device)
 	free(keyed);
 }
 
-/* Since the first sample. */
-static double seconds_of(const struct stepcauses *c, const struct stepsample *s)
+/* Where a sample is, by what growth is by. */
+static double place_of(const struct stepgrowth *g, const struct stepsample *s)
 {
-	return (double)(s->time_ns - c->series->sample[0].time_ns) / 1e9;
+	if (g->by == STEPGROWTH_BY_STEP)
+		return s->nr_steps;
+	return g->by == STEPGROWTH_BY_CALL ? s->nr_calls : (double)s->ordinal / STEPGROWTH_EVENTS;
 }
 
 /* What each stack held at each reading, and the readings' totals. */
@@ -110,7 +114,7 @@ static void fill_series(struct stepgrowth *g, struct stepcauses *c)
 	for (size_t i = 0; i < g->nr_readings; i++) {
 		const struct stepsample *s = &c->series->sample[i];
 
-		g->reading[i] = (struct growth_reading){ g->is_by_time ? seconds_of(c, s) : s->nr_steps, 0 };
+		g->reading[i] = (struct growth_reading){ place_of(g, s), 0 };
 		for (uint32_t k = 0; k < s->nr_parts; k++) {
 			uint32_t stack = c->of_group[s->part[k].group];
 
@@ -154,7 +158,7 @@ static bool goes_on(const struct growth *g, const struct growth_reading *r, size
 	       (last->bytes - third->bytes) / (last->step - third->step) >= GOES_ON_MIN * g->slope;
 }
 
-/* By time nearly every stack has changed a little between any two readings: those that matter are another share of all. */
+/* Without steps nearly every stack has changed a little between any two readings: those that matter are another share of all. */
 static bool is_noise(const struct stepgrowth *g, const double *bytes)
 {
 	size_t third = g->nr_readings / 3;
@@ -201,7 +205,7 @@ static bool stack_grows(struct growth *out, const struct stepgrowth *g, const st
 		r[i] = (struct growth_reading){ g->reading[i].step, bytes[i] };
 		changes |= bytes[i] != bytes[0];
 	}
-	if (!changes || (g->is_by_time && is_noise(g, bytes)))
+	if (!changes || (g->by != STEPGROWTH_BY_STEP && is_noise(g, bytes)))
 		return false;
 	growth_find(out, r, g->nr_readings, NAN);
 	return goes_on(out, r, g->nr_readings) || asked_grows(out, g, bytes, &c->asked[stack * g->nr_readings]);
@@ -246,7 +250,7 @@ static double step_overhead(const struct replay_device *d, const struct stepcaus
 	for (uint32_t k = 0; k < c->nr_stacks; k++)
 		if (books_group(c->books, c->first_group[k])->tensor)
 			level += c->bytes[k * c->nr_readings + i - 1];
-	if (slope > 0 && !c->is_by_time)
+	if (slope > 0 && !c->is_stepless)
 		level += slope * ((double)steps_of(&lives->steps, peak->ordinal) - c->series->sample[i - 1].nr_steps);
 	return fmax(0, (double)peak->bytes - level);
 }
@@ -299,16 +303,17 @@ static int compare_doubles(const void *va, const void *vb)
 	return (a > b) - (a < b);
 }
 
-/* The median time of a step. */
-static double step_time(const struct stepcauses *c)
+/* The median time of a step, a call, 1,000 events. */
+static double step_time(const struct stepgrowth *g, const struct stepcauses *c)
 {
 	const struct stepsample *s = c->series->sample;
+	const struct growth_reading *r = g->reading;
 	double ns[STEPSAMPLES_MAX];
 	size_t nr = 0;
 
 	for (size_t i = 1; i < c->nr_readings; i++)
-		if (s[i].nr_steps > s[i - 1].nr_steps && s[i].time_ns >= s[i - 1].time_ns)
-			ns[nr++] = (double)(s[i].time_ns - s[i - 1].time_ns) / (s[i].nr_steps - s[i - 1].nr_steps);
+		if (r[i].step > r[i - 1].step && s[i].time_ns >= s[i - 1].time_ns)
+			ns[nr++] = (double)(s[i].time_ns - s[i - 1].time_ns) / (r[i].step - r[i - 1].step);
 	if (!nr)
 		return NAN;
 	qsort(ns, nr, sizeof(*ns), compare_doubles);
@@ -319,12 +324,12 @@ static bool is_warned(const struct stepgrowth *g, const struct stepgrowth_limits
 {
 	double growth = g->total.slope * l->warn_steps;
 
-	if (g->total.shape < GROWTH_STEADY || !(l->warn_steps > 0) || g->is_by_time)
+	if (g->total.shape < GROWTH_STEADY || !(l->warn_steps > 0) || g->by != STEPGROWTH_BY_STEP)
 		return false;
 	return growth > (l->warn_bytes > 0 ? l->warn_bytes : l->warn_share * g->level_bytes);
 }
 
-/* By time: is there so little else that happens that the program may only be filling its memory? */
+/* Without steps: is there so little else that happens that the program may only be filling its memory? */
 static bool is_filled(const struct stepgrowth *g, const struct stepcauses *c)
 {
 	const struct stepsample *first = &c->series->sample[g->total.nr_warm_up];
@@ -349,7 +354,7 @@ static uint64_t peak_bytes(const struct replay_device *d)
 /* How far ahead growth matters, in the readings' unit. */
 static double horizon(const struct stepgrowth *g, const struct stepgrowth_limits *l)
 {
-	return g->is_by_time ? MONTH_S : l->horizon_steps;
+	return g->by == STEPGROWTH_BY_STEP ? l->horizon_steps : MONTH_NS / g->step_ns;
 }
 
 bool stepgrowth_is_apart(const struct stepgrowth_cause *c)
@@ -367,7 +372,7 @@ static void mark_findings(struct stepgrowth *g, const struct replay_device *d, c
 		struct stepgrowth_cause *c = &g->cause[i];
 
 		c->is_finding = c->grown_bytes > FINDING_MIN * peak ||
-				(!isnan(left) && !g->is_by_time && c->growth.slope * l->horizon_steps >= left);
+				(!isnan(left) && g->by == STEPGROWTH_BY_STEP && c->growth.slope * l->horizon_steps >= left);
 		c->is_finding &= !g->is_filled && !stepgrowth_is_apart(c);
 		g->nr_findings += c->is_finding;
 	}
@@ -417,14 +422,16 @@ void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct 
 
 	*g = (struct stepgrowth){ .nr_steps = steps_count(&lives->steps), .limit_bytes = NAN, .step_ns = NAN };
 	g->is_host = stepgrowth_is_host(d);
-	g->is_by_time = c.is_by_time = !g->nr_steps;
+	c.is_stepless = !g->nr_steps;
+	if (c.is_stepless)
+		g->by = d->process->stepsamples->is_by_calls ? STEPGROWTH_BY_CALL : STEPGROWTH_BY_EVENTS;
 	c.series = stepsamples_series(d->process->stepsamples, &lives->steps);
 	g->nr_readings = nr_readings(c.series, lives);
 	number_stacks(&c, d->ordinal);
 	fill_series(g, &c);
 	growth_find(&g->total, g->reading, g->nr_readings, NAN);
 	find_limit(g, &c, d, limits);
-	g->step_ns = g->is_by_time ? 1e9 : step_time(&c);
+	g->step_ns = step_time(g, &c);
 	growth_find(&g->total, g->reading, g->nr_readings, g->limit_bytes);
 	if (g->total.nr_used)
 		g->level_bytes = g->reading[g->total.nr_warm_up].bytes;
@@ -432,7 +439,7 @@ void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct 
 	stepcauses_find(g, &c);
 	leave_room_for_copies(g);
 	believe_what_bends(g);
-	g->is_filled = g->is_by_time && g->nr_causes && is_filled(g, &c);
+	g->is_filled = c.is_stepless && g->nr_causes && is_filled(g, &c);
 	mark_findings(g, d, limits);
 	g->is_warned = is_warned(g, limits);
 	if (g->nr_causes)
@@ -462,7 +469,7 @@ static bool is_told(const struct stepgrowth *g, const struct stepgrowth_limits *
 /* So many steps are over when a reading reaches the limit: it is the next that does not fit. */
 static double step_beyond(const struct stepgrowth *g, double limit_step)
 {
-	return g->is_by_time ? limit_step : floor(limit_step) + 1;
+	return g->by == STEPGROWTH_BY_EVENTS ? limit_step : floor(limit_step) + 1;
 }
 
 double stepgrowth_oom_step(const struct stepgrowth *g, const struct stepgrowth_limits *limits)

@@ -10,8 +10,9 @@
  *
  * A batch that is larger in each step makes what is left of it larger, too: that is no finding.
  *
- * A program without steps is looked at by time: a reading is then of a part of the time it ran, and growth is by the
- * second. What is only filled, as when a model is loaded, grows like that, too: it is a finding where the program frees
+ * A program without steps is looked at by the calls of its model, or, where it has hardly any, by what it allocates and
+ * frees: a reading is then of the lowest moment after a call, or of a part of these events, and growth is by the call, or
+ * by 1,000 events. The clock says nothing: a server may wait. What is only filled, as when a model is loaded, grows like that, too: it is a finding where the program frees
  * much of what it allocates. What gets longer until it is let go, as the cache of a generation does, is none.
  */
 #ifndef VT_STEPGROWTH_H
@@ -38,6 +39,13 @@ enum stepgrowth_class {
 /* "tensors", "graph_tensors", ..., "driver", "host" */
 extern const char *const stepgrowth_class_names[NR_STEPGROWTH_CLASSES];
 
+/* What growth is by, and what readings count. */
+enum stepgrowth_by { STEPGROWTH_BY_STEP, STEPGROWTH_BY_CALL, STEPGROWTH_BY_EVENTS, NR_STEPGROWTH_BY };
+#define STEPGROWTH_EVENTS 1000 /* allocations and frees that are counted as one */
+
+/* "step", "call", "events" */
+extern const char *const stepgrowth_by_names[NR_STEPGROWTH_BY];
+
 struct stepgrowth_cause {
 	enum stepgrowth_class class;
 	enum verdict verdict;
@@ -47,8 +55,8 @@ struct stepgrowth_cause {
 	enum owner owner;   /* of memory from the driver */
 	double grown_bytes; /* from the first reading used to the last */
 	double last_bytes;
-	uint32_t first_step; /* the first that left something, 1 the first of all; 0 by time */
-	double first_s;      /* by time: the seconds from the first event to where something was left */
+	uint32_t first_step; /* the first that left something, 1 the first of all; 0 without steps */
+	double first;        /* without steps: the first reading after which something was left */
 	uint32_t nr_kept;    /* blocks that were born in these steps and are there in the last; 0 of driver memory */
 	uint64_t nr_live;    /* of what gets longer: blocks that live at the end */
 	uint32_t nr_freed;   /* of those kept, freed after it by one line */
@@ -57,7 +65,7 @@ struct stepgrowth_cause {
 	bool has_hook;        /* of tensors: those modules have hooks, as most have not */
 	bool makes_nodes;     /* of tensors: autograd makes nodes for most of them */
 	bool follows_batch;   /* as many tensors as before, longer like the batch: no finding */
-	bool is_let_go;       /* by time: what grew was freed before the end: no finding */
+	bool is_let_go;       /* without steps: what grew was freed before the end: no finding */
 	bool is_finding;
 };
 
@@ -73,15 +81,15 @@ struct stepgrowth_limits {
 struct stepgrowth {
 	uint32_t nr_steps;    /* steps_count() */
 	bool is_host;         /* of stepgrowth_host() */
-	bool is_by_time;      /* there are none: what are steps elsewhere are seconds since the first event */
-	bool is_filled;       /* by time, and little of what was allocated was freed: no finding */
+	enum stepgrowth_by by; /* what are steps in names here, and in growth.h, where there are none */
+	bool is_filled;       /* without steps, and little of what was allocated was freed: no finding */
 	size_t nr_readings;
 	struct growth_reading reading[STEPSAMPLES_MAX];
 	struct growth total;  /* of the readings */
 	double level_bytes;   /* the first reading used */
 	double limit_bytes;   /* that a reading may reach; NAN: not known */
 	double overhead_bytes; /* not in the limit: what a step takes for a while, and what others hold */
-	double step_ns;       /* a step's time; NAN: not known */
+	double step_ns;       /* the time of a step, of a call, of 1,000 events; NAN: not known */
 	struct stepgrowth_cause *cause; /* findings first, then by slope, then those whose keeper is known */
 	size_t nr_causes, nr_findings;
 	bool is_warned; /* more than --warn-growth allows */
@@ -103,13 +111,13 @@ bool stepgrowth_is_apart(const struct stepgrowth_cause *c);
 bool stepgrowth_is_beyond(const struct stepgrowth *g, const struct stepgrowth_limits *limits);
 
 /*
- * The step, or the second, in which memory is going to run out, NAN: none is known, or it is beyond the horizon: by time
- * a month; or it has come already.
+ * The step, the call, or after how many thousand events memory is going to run out, NAN: none is known, or it is beyond the
+ * horizon, which is a month without steps; or it has come already.
  */
 double stepgrowth_oom_step(const struct stepgrowth *g, const struct stepgrowth_limits *limits);
 
 /*
- * Between which steps, or seconds, that is: growth.h's wider range, not that of one fit. `high` infinity: it may never
+ * Between which that is: growth.h's wider range, not that of one fit. `high` infinity: it may never
  * come. false: nothing is known, or `low` is beyond the horizon.
  */
 bool stepgrowth_oom_range(const struct stepgrowth *g, const struct stepgrowth_limits *limits, double *low,

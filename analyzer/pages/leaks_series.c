@@ -13,7 +13,7 @@
 
 static int nothing_read(const struct seriestext *s, const struct leaks_series_opts *o, const char *path)
 {
-	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/leaks/1");
+	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/leaks/2");
 
 	if (!s->nr_lines)
 		return emit_fail(e, "'%s' is empty; --series reads 'step,bytes' lines or a training log",
@@ -40,7 +40,7 @@ static int show_growth(const struct seriestext *s, const struct leaks_series_opt
 	int ret;
 
 	growth_find(&g, s->reading, s->nr, growth_limits_bytes(&o->limits));
-	e = emit_open(stdout, &o->emit, "vramtrace/leaks/1");
+	e = emit_open(stdout, &o->emit, "vramtrace/leaks/2");
 	print_growth(e, &g, s, &o->limits);
 	ret = emit_close(e);
 	if (!ret &&

@@ -27,15 +27,6 @@
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-static const char *step_number(char buf[static HUMAN_MAX], double step)
-{
-	if (!(step < 1e15)) {
-		snprintf(buf, HUMAN_MAX, "never");
-		return buf;
-	}
-	return human_count(buf, (uint64_t)step);
-}
-
 static const char *origin_text(char *buf, size_t size, const struct replay *m, struct replay_process *p,
 			       const struct stepgrowth_cause *c)
 {
@@ -77,14 +68,14 @@ static int line_text(char *buf, size_t size, const struct stepgrowth *g, const s
 
 	stepgrowth_rate_text(slope, findings_slope(g));
 	if (isnan(oom))
-		return snprintf(buf, size, "%s grows by %s a %s%s%s.", g->is_host ? "Host memory for the GPU" : "Memory",
-				slope, stepgrowth_unit(g), place,
+		return snprintf(buf, size, "%s grows by %s %s%s%s.", g->is_host ? "Host memory for the GPU" : "Memory",
+				slope, stepgrowth_each(g), place,
 				stepgrowth_is_beyond(g, limits) ? ", and is beyond the capacity already" : "");
-	if (g->is_by_time)
-		return snprintf(buf, size, "Memory grows by %s a second%s, and runs out after %s.", slope, place,
-				stepgrowth_seconds_text(at, oom));
-	return snprintf(buf, size, "Memory grows by %s a step%s, and runs out near step %s.", slope, place,
-			step_number(at, oom));
+	stepgrowth_at(at, g, oom);
+	if (g->by == STEPGROWTH_BY_EVENTS)
+		return snprintf(buf, size, "Memory grows by %s %s%s, and runs out after %s of them.", slope, stepgrowth_each(g), place, at);
+	return snprintf(buf, size, "Memory grows by %s %s%s, and runs out near %s %s.", slope, stepgrowth_each(g), place,
+			stepgrowth_by_names[g->by], at);
 }
 
 unsigned print_stepgrowth_line(struct emit *e, const struct replay *m, const struct replay_device *d,
@@ -101,13 +92,18 @@ unsigned print_stepgrowth_line(struct emit *e, const struct replay *m, const str
 	return 1;
 }
 
-static void print_time_fit(struct emit *e, const struct stepgrowth *g, const struct growth_fit *f, const char *label)
+/* With the event, or the next step or call, at which memory is full. */
+static const char *limit_text(char buf[static HUMAN_MAX], const struct stepgrowth *g, double limit)
 {
-	char at[HUMAN_MAX], low[HUMAN_MAX], high[HUMAN_MAX];
+	return stepgrowth_at(buf, g, g->by == STEPGROWTH_BY_EVENTS ? limit : floor(limit) + 1);
+}
 
-	emit_label(e, NULL, label, "after %s (%s to %s)%s", stepgrowth_seconds_text(at, f->limit_step),
-		   stepgrowth_seconds_text(low, f->limit_step_low), stepgrowth_seconds_text(high, f->limit_step_high),
-		   f == growth_believed(&g->total) ? "; believed" : "");
+/* "step ", "call ", "after ": before stepgrowth_at(); nothing before "never". */
+static const char *before_at(const struct stepgrowth *g, double at)
+{
+	static const char *const words[] = { "step ", "call ", "after " };
+
+	return isfinite(at) ? words[g->by] : "";
 }
 
 static void print_fit(struct emit *e, const struct stepgrowth *g, const struct growth_fit *f, const char *label)
@@ -117,20 +113,11 @@ static void print_fit(struct emit *e, const struct stepgrowth *g, const struct g
 
 	if (!f->is_known || isnan(f->limit_step))
 		return;
-	if (g->is_by_time) {
-		print_time_fit(e, g, f, label);
-		return;
-	}
 	if (left > 0 && left < 1e18)
 		human_ns(time, (uint64_t)left);
-	emit_label(e, NULL, label, "step %s (%s to %s)%s%s%s", step_number(at, floor(f->limit_step) + 1),
-		   step_number(low, floor(f->limit_step_low) + 1), step_number(high, floor(f->limit_step_high) + 1),
-		   *time ? ", in " : "", time, f == growth_believed(&g->total) ? "; believed" : "");
-}
-
-static const char *at_text(char buf[static HUMAN_MAX], const struct stepgrowth *g, double at)
-{
-	return g->is_by_time ? stepgrowth_seconds_text(buf, at) : step_number(buf, at);
+	emit_label(e, NULL, label, "%s%s (%s to %s)%s%s%s", before_at(g, f->limit_step), limit_text(at, g, f->limit_step),
+		   limit_text(low, g, f->limit_step_low), limit_text(high, g, f->limit_step_high), *time ? ", in " : "", time,
+		   f == growth_believed(&g->total) ? "; believed" : "");
 }
 
 /* What the believed fit's own range leaves out. */
@@ -142,13 +129,13 @@ static void print_range(struct emit *e, const struct stepgrowth *g, const struct
 
 	if (!stepgrowth_oom_range(g, limits, &low, &high))
 		return;
-	at_text(from, g, low);
-	at_text(to, g, high);
+	stepgrowth_at(from, g, low);
+	stepgrowth_at(to, g, high);
 	if (isnan(stepgrowth_oom_step(g, limits)))
-		emit_text(e, "  it may run out %s %s%s", g->is_by_time ? "after" : "from step", from,
-			  g->is_by_time ? "" : " on");
+		emit_text(e, "  it may run out %s%s%s%s", g->by == STEPGROWTH_BY_EVENTS ? "" : "from ", before_at(g, low), from,
+			  g->by == STEPGROWTH_BY_EVENTS ? "" : " on");
 	else if (g->total.limit_step_low != f->limit_step_low || g->total.limit_step_high != f->limit_step_high)
-		emit_label(e, NULL, "  in all", "%s %s to %s: %s", g->is_by_time ? "after" : "step", from, to,
+		emit_label(e, NULL, "  in all", "%s%s to %s: %s", before_at(g, low), from, to,
 			   g->total.may_bend ? "a bend is not ruled out" : "it may go on at its latest pace");
 }
 
@@ -188,11 +175,11 @@ static bool print_cause_name(struct emit *e, const struct replay_device *d, cons
 	return is_known;
 }
 
-static void print_cause(struct emit *e, const struct replay *m, const struct replay_device *d,
+static void print_cause(struct emit *e, const struct replay *m, const struct replay_device *d, const struct stepgrowth *g,
 			const struct stepgrowth_cause *c)
 {
 	struct replay_process *p = d->process;
-	const struct said growth = stepgrowth_growth(c), what = stepgrowth_what(c);
+	const struct said growth = stepgrowth_growth(g, c), what = stepgrowth_what(c);
 	char text[STEPGROWTH_TEXT_MAX], sentence[SENTENCE_MAX];
 	struct said keeper;
 
@@ -223,15 +210,17 @@ static void print_notes(struct emit *e, const struct replay *m, const struct rep
 		nr += !is_apart;
 	}
 	if (apart)
-		emit_text(e, "note: what %s: %s a %s in all%s", apart->is_let_go ? "got longer was let go" : "follows the batch",
-			  stepgrowth_rate_text(slope, sum_apart), stepgrowth_unit(g),
+		emit_text(e, "note: what %s: %s %s%s", apart->is_let_go ? "got longer was let go" : "follows the batch",
+			  stepgrowth_rate_text(slope, sum_apart), stepgrowth_each(g),
 			  place_text(place, sizeof(place), m, d->process, apart));
 	if (nr)
-		emit_text(e, "note: %zu place%s grow%s by %s a %s in all, %s", nr, nr == 1 ? "" : "s", nr == 1 ? "s" : "",
-			  stepgrowth_rate_text(slope, sum), stepgrowth_unit(g), g->is_filled ? "as in loading" : "too little to matter");
-	if (g->nr_findings && g->is_by_time)
-		emit_text(e, "no steps of training were found: growth is by time, of the low points");
-	if (g->nr_causes && !g->is_by_time && d->process->is_kept)
+		emit_text(e, "note: %zu place%s grow%s by %s %s in all, %s", nr, nr == 1 ? "" : "s", nr == 1 ? "s" : "",
+			  stepgrowth_rate_text(slope, sum), stepgrowth_each(g), g->is_filled ? "as in loading" : "too little to matter");
+	if (g->nr_findings && g->by == STEPGROWTH_BY_CALL)
+		emit_text(e, "no steps of training were found: growth is by calls of the model");
+	if (g->nr_findings && g->by == STEPGROWTH_BY_EVENTS)
+		emit_text(e, "no steps of training were found: growth is by events (allocations and frees)");
+	if (g->nr_causes && g->by == STEPGROWTH_BY_STEP && d->process->is_kept)
 		emit_text(e, "steps are counted from where the recording's kept part begins");
 	if (g->is_warned)
 		emit_text(e, "more than --warn-growth allows");
@@ -240,18 +229,20 @@ static void print_notes(struct emit *e, const struct replay *m, const struct rep
 /* Why there is nothing to say, or that nothing grows. */
 static void print_no_finding(struct emit *e, const struct replay_device *d, const struct stepgrowth *g)
 {
+	bool is_stepless = g->by != STEPGROWTH_BY_STEP;
 	const char *kept = d->process->is_kept ? " kept" : "";
-	char time[HUMAN_MAX];
+	char at[HUMAN_MAX];
 
 	if (g->nr_causes && stepgrowth_is_apart(&g->cause[0]))
-		emit_text(e, g->is_by_time ? "No steps of training were found; what grew was let go before the end." :
-					     "Memory grows as the batch does, which is larger in each step.");
-	else if (g->is_by_time && g->nr_causes)
+		emit_text(e, is_stepless ? "No steps of training were found; what grew was let go before the end." :
+					   "Memory grows as the batch does, which is larger in each step.");
+	else if (is_stepless && g->nr_causes)
 		emit_text(e, "No steps of training were found; memory is filled, and little of it freed.");
-	else if (g->is_by_time && g->total.nr_used >= 4)
-		emit_text(e, "No steps of training were found; by time memory does not grow (%s).",
-			  stepgrowth_seconds_text(time, g->reading[g->nr_readings - 1].step));
-	else if (g->is_by_time)
+	else if (is_stepless && g->total.nr_used >= 4)
+		emit_text(e, "No steps of training were found; memory does not grow in %s %s.",
+			  stepgrowth_at(at, g, g->reading[g->nr_readings - 1].step),
+			  g->by == STEPGROWTH_BY_CALL ? "calls" : "allocations and frees");
+	else if (is_stepless)
 		emit_text(e, "No steps of training were found: whether memory grows by step is not known.");
 	else if (g->total.nr_used < 4)
 		emit_text(e, "%" PRIu32 " step%s%s: too few to tell whether memory grows.", g->nr_steps,
@@ -279,7 +270,7 @@ void print_stepgrowth(struct emit *e, const struct replay *m, const struct repla
 	if (g->nr_findings)
 		emit_blank(e);
 	for (size_t i = 0; i < g->nr_findings && i < FINDINGS_SHOWN; i++)
-		print_cause(e, m, d, &g->cause[i]);
+		print_cause(e, m, d, g, &g->cause[i]);
 	print_notes(e, m, d, g);
 	if (!g->is_host)
 		print_passes(e, d);
@@ -305,14 +296,17 @@ static void json_rate(struct emit *e, const char *key, double slope, bool is_kno
 		emit_null(e, key, NULL);
 }
 
-static void json_slope(struct emit *e, const struct growth *g, bool is_by_time)
+static void json_slope(struct emit *e, const struct growth *g, enum stepgrowth_by by)
 {
-	json_rate(e, "bytes_per_step", g->slope, !is_by_time);
-	json_rate(e, "bytes_per_step_low", g->slope_low, !is_by_time);
-	json_rate(e, "bytes_per_step_high", g->slope_high, !is_by_time);
-	json_rate(e, "bytes_per_second", g->slope, is_by_time);
-	json_rate(e, "bytes_per_second_low", g->slope_low, is_by_time);
-	json_rate(e, "bytes_per_second_high", g->slope_high, is_by_time);
+	json_rate(e, "bytes_per_step", g->slope, by == STEPGROWTH_BY_STEP);
+	json_rate(e, "bytes_per_step_low", g->slope_low, by == STEPGROWTH_BY_STEP);
+	json_rate(e, "bytes_per_step_high", g->slope_high, by == STEPGROWTH_BY_STEP);
+	json_rate(e, "bytes_per_call", g->slope, by == STEPGROWTH_BY_CALL);
+	json_rate(e, "bytes_per_call_low", g->slope_low, by == STEPGROWTH_BY_CALL);
+	json_rate(e, "bytes_per_call_high", g->slope_high, by == STEPGROWTH_BY_CALL);
+	json_rate(e, "bytes_per_event", g->slope / STEPGROWTH_EVENTS, by == STEPGROWTH_BY_EVENTS);
+	json_rate(e, "bytes_per_event_low", g->slope_low / STEPGROWTH_EVENTS, by == STEPGROWTH_BY_EVENTS);
+	json_rate(e, "bytes_per_event_high", g->slope_high / STEPGROWTH_EVENTS, by == STEPGROWTH_BY_EVENTS);
 	emit_string(e, "shape", NULL, growth_shape_names[g->shape]);
 }
 
@@ -383,7 +377,7 @@ static void json_cause_name(struct emit *e, const struct replay_device *d, const
 	namegroups_release(&names);
 }
 
-static void json_cause(struct emit *e, const struct replay *m, const struct replay_device *d,
+static void json_cause(struct emit *e, const struct replay *m, const struct replay_device *d, const struct stepgrowth *g,
 		       const struct stepgrowth_cause *c)
 {
 	struct replay_process *p = d->process;
@@ -393,11 +387,12 @@ static void json_cause(struct emit *e, const struct replay *m, const struct repl
 	emit_bool(e, "is_finding", NULL, c->is_finding);
 	json_cause_site(e, m, p, c);
 	json_caller(e, m, p, c);
-	json_slope(e, &c->growth, !c->first_step);
+	json_slope(e, &c->growth, g->by);
 	emit_int(e, "grown_bytes", NULL, llround(c->grown_bytes));
 	emit_int(e, "last_bytes", NULL, llround(c->last_bytes));
 	json_step_number(e, "first_step", c->first_step ? c->first_step : NAN);
-	json_rate(e, "first_seconds", c->first_s, !c->first_step);
+	json_step_number(e, "first_call", g->by == STEPGROWTH_BY_CALL ? c->first : NAN);
+	json_step_number(e, "first_event", g->by == STEPGROWTH_BY_EVENTS ? c->first * STEPGROWTH_EVENTS : NAN);
 	emit_uint(e, "kept", NULL, c->nr_kept);
 	emit_uint(e, "places", NULL, c->nr_places);
 	emit_string(e, "owner", NULL, owner_names[c->owner]);
@@ -426,31 +421,32 @@ static void json_whose(struct emit *e, const struct replay_device *d)
 void json_stepgrowth(struct emit *e, const struct replay *m, const struct replay_device *d, const struct stepgrowth *g,
 		     const struct stepgrowth_limits *limits)
 {
-	double oom = g->is_by_time ? NAN : stepgrowth_oom_step(g, limits), low, high;
-	bool has_range = stepgrowth_oom_range(g, limits, &low, &high) && !g->is_by_time;
+	double oom = stepgrowth_oom_step(g, limits), low, high;
+	bool is_by_step = g->by == STEPGROWTH_BY_STEP, has_range = stepgrowth_oom_range(g, limits, &low, &high) && is_by_step;
 
 	emit_object_begin(e, NULL, NULL);
 	json_whose(e, d);
-	emit_string(e, "by", NULL, g->is_by_time ? "time" : "step");
+	emit_string(e, "by", NULL, stepgrowth_by_names[g->by]);
 	emit_uint(e, "steps", NULL, g->nr_steps);
 	emit_uint(e, "readings", NULL, g->nr_readings);
 	emit_uint(e, "warm_up_readings", NULL, g->total.nr_warm_up);
-	json_slope(e, &g->total, g->is_by_time);
+	json_slope(e, &g->total, g->by);
 	emit_double(e, "limit_bytes", NULL, g->limit_bytes);
 	emit_double(e, "overhead_bytes", NULL, g->overhead_bytes);
 	emit_double(e, "step_ns", NULL, g->step_ns);
 	emit_bool(e, "beyond_capacity", NULL, stepgrowth_is_beyond(g, limits));
-	json_step_number(e, "predicted_oom_step", oom);
+	json_step_number(e, "predicted_oom_step", is_by_step ? oom : NAN);
 	json_step_number(e, "predicted_oom_step_low", has_range ? low : NAN);
 	json_step_number(e, "predicted_oom_step_high", has_range ? high : NAN);
-	json_rate(e, "predicted_oom_seconds", stepgrowth_oom_step(g, limits), g->is_by_time);
+	json_step_number(e, "predicted_oom_call", g->by == STEPGROWTH_BY_CALL ? oom : NAN);
+	json_step_number(e, "predicted_oom_event", g->by == STEPGROWTH_BY_EVENTS ? oom * STEPGROWTH_EVENTS : NAN);
 	emit_string(e, "believed", NULL, g->total.believes_quadratic ? "quadratic" : "linear");
 	json_growth_fit(e, "linear", &g->total.linear, false);
 	json_growth_fit(e, "quadratic", &g->total.quadratic, false);
 	emit_bool(e, "warned", NULL, g->is_warned);
 	emit_array_begin(e, "causes", NULL);
 	for (size_t i = 0; i < g->nr_causes; i++)
-		json_cause(e, m, d, &g->cause[i]);
+		json_cause(e, m, d, g, &g->cause[i]);
 	emit_array_end(e);
 	emit_object_end(e);
 }
@@ -461,8 +457,8 @@ void json_steps(struct emit *e, const struct replay_device *d, const struct step
 	emit_object_begin(e, "steps", NULL);
 	emit_uint(e, "count", NULL, g->nr_steps);
 	emit_bool(e, "of_kept_part", NULL, d->process->is_kept);
-	json_rate(e, "growth_bytes_per_step", g->total.slope, !g->is_by_time);
-	json_step_number(e, "predicted_oom_step", g->is_by_time ? NAN : stepgrowth_oom_step(g, limits));
+	json_rate(e, "growth_bytes_per_step", g->total.slope, g->by == STEPGROWTH_BY_STEP);
+	json_step_number(e, "predicted_oom_step", g->by == STEPGROWTH_BY_STEP ? stepgrowth_oom_step(g, limits) : NAN);
 	json_passes(e, d);
 	emit_object_end(e);
 }
@@ -472,7 +468,7 @@ void json_stepgrowth_findings(struct emit *e, const struct replay *m, const stru
 {
 	for (size_t i = 0; i < g->nr_findings; i++) {
 		const struct stepgrowth_cause *c = &g->cause[i];
-		const struct said said[] = { stepgrowth_growth(c), stepgrowth_what(c), stepgrowth_keeper(m, d->process, c) };
+		const struct said said[] = { stepgrowth_growth(g, c), stepgrowth_what(c), stepgrowth_keeper(m, d->process, c) };
 
 		emit_object_begin(e, NULL, NULL);
 		emit_string(e, "verdict", NULL, verdict_name(c->verdict));

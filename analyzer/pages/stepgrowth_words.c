@@ -17,32 +17,36 @@ const char *stepgrowth_rate_text(char buf[static HUMAN_MAX], double bytes)
 	return human_signed_bytes(buf, (int64_t)llround(bytes));
 }
 
-const char *stepgrowth_unit(const struct stepgrowth *g)
+const char *stepgrowth_each(const struct stepgrowth *g)
 {
-	return g->is_by_time ? "second" : "step";
+	static const char *const each[] = { "a step", "a call", "in 1,000 events" };
+
+	return each[g->by];
 }
 
-const char *stepgrowth_seconds_text(char buf[static HUMAN_MAX], double seconds)
+const char *stepgrowth_at(char buf[static HUMAN_MAX], const struct stepgrowth *g, double at)
 {
-	if (!(seconds < 1e9))
+	if (g->by == STEPGROWTH_BY_EVENTS)
+		at = floor(at * STEPGROWTH_EVENTS);
+	if (!(at < 1e15))
 		snprintf(buf, HUMAN_MAX, "never");
 	else
-		human_ns(buf, (uint64_t)(fmax(seconds, 0) * 1e9));
+		human_count(buf, (uint64_t)fmax(at, 0));
 	return buf;
 }
 
-struct said stepgrowth_growth(const struct stepgrowth_cause *c)
+struct said stepgrowth_growth(const struct stepgrowth *by, const struct stepgrowth_cause *c)
 {
 	const struct growth *g = &c->growth;
 	struct fact slope = fact_signed_bytes("rate", llround(g->slope)), low = fact_signed_bytes("low", llround(g->slope_low));
 	struct fact high = fact_signed_bytes("high", llround(g->slope_high));
 	struct fact course = fact_name("course", growth_shape_names[g->shape]), since = fact_step("since", c->first_step);
-	char seconds[HUMAN_MAX];
 
-	if (!c->first_step) {
-		since = fact_name("since", stepgrowth_seconds_text(seconds, c->first_s));
-		return SAID(grows_by_second, slope, low, high, course, since);
-	}
+	if (by->by == STEPGROWTH_BY_CALL)
+		return SAID(grows_by_call, slope, low, high, course, fact_count("since", (uint64_t)fmax(c->first, 0) + 1));
+	if (by->by == STEPGROWTH_BY_EVENTS)
+		return SAID(grows_by_events, slope, low, high, course,
+			    fact_if(c->first > 0, fact_count("since", (uint64_t)(c->first * STEPGROWTH_EVENTS))));
 	return g->slope_low == g->slope_high ? SAID(grows_each_step, slope, since) :
 					       SAID(grows_by_step, slope, low, high, course, since);
 }

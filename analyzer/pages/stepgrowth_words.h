@@ -10,16 +10,17 @@
 
 #define STEPGROWTH_TEXT_MAX 256
 
-/* Bytes per step or second, with their sign. */
+/* Bytes per step, call or 1,000 events, with their sign. */
 const char *stepgrowth_rate_text(char buf[static HUMAN_MAX], double bytes);
 
-/* What growth is by, and counted in: "step" or "second". */
-const char *stepgrowth_unit(const struct stepgrowth *g);
+/* What growth is by: "a step", "a call", "in 1,000 events". */
+const char *stepgrowth_each(const struct stepgrowth *g);
 
-const char *stepgrowth_seconds_text(char buf[static HUMAN_MAX], double seconds);
+/* The number of a step or call, or of events, at a place of its readings. */
+const char *stepgrowth_at(char buf[static HUMAN_MAX], const struct stepgrowth *g, double at);
 
-/* How fast it grows, with its interval, and since when. */
-struct said stepgrowth_growth(const struct stepgrowth_cause *c);
+/* How fast a cause of it grows, with its interval, and since when. */
+struct said stepgrowth_growth(const struct stepgrowth *by, const struct stepgrowth_cause *c);
 
 /* What the blocks are that stay. */
 struct said stepgrowth_what(const struct stepgrowth_cause *c);

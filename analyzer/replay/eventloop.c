@@ -104,7 +104,8 @@ static inline void follow_lives(struct replay_process *p, const struct tfmt_even
 	else
 		lives_next(lives, ev, p->phase, p->phases.is_update, books_is_pooled_tensor(p->books, ev));
 	if (lives_concern_samples(lives))
-		stepsamples_next(p->stepsamples, lives, p->books);
+		stepsamples_next(p->stepsamples, lives, p->books,
+				 ev->kind == TFMT_TENSOR_ALLOC || ev->kind == TFMT_DRIVER_ALLOC);
 }
 
 static inline void enter_event(struct replay_process *p, const struct tfmt_event *ev, bool is_plain)

@@ -7,9 +7,7 @@
 
 #include "analyzer/base/heap.h"
 
-/* The first part of time; it doubles when a series is full. A new lowest is an eighth below the one before. */
-#define PART_NS 1000000u
-#define LOWER 8
+#define PART_EVENTS 8u /* of the first part of work; it doubles when a series is full */
 
 static bool is_due(const struct stepsample_series *series, uint32_t index)
 {
@@ -52,7 +50,10 @@ static void take(struct stepsamples *t, struct stepsample *sample, const struct 
 {
 	uint32_t nr_groups = books_nr_groups(books), nr = 0;
 
-	*sample = (struct stepsample){ .ordinal = ordinal, .taken = lives->now.ordinal, .time_ns = lives->time_ns };
+	*sample = (struct stepsample){ .ordinal = ordinal,
+				       .taken = lives->now.ordinal,
+				       .time_ns = lives->time_ns,
+				       .nr_calls = lives->now.nr_runs };
 	t->scratch = heap_grow(t->scratch, &t->scratch_room, nr_groups, sizeof(*t->scratch));
 	for (uint32_t i = 0; i < nr_groups; i++) {
 		const struct group_figures *live = &books_group(books, i)->live;
@@ -125,42 +126,51 @@ static void named_began(struct stepsamples *t, const struct lives *lives, const 
 	parts_drop(&sample);
 }
 
-/* A part of time is over: its lowest moment is kept. */
+/* A part of work is over: its lowest moment is kept. */
 static void part_ended(struct stepsamples *t)
 {
-	struct stepsample_series *series = &t->of[SAMPLES_TIME];
+	struct stepsample_series *series = &t->of[SAMPLES_WORK];
 
-	if (!t->part_ns)
-		t->part_ns = PART_NS;
+	if (!t->part_events)
+		t->part_events = PART_EVENTS;
 	if (!t->lowest.part)
 		return;
 	keep(series, &t->lowest, 0, 0);
 	if (series->stride > 1) { /* it was full */
 		series->stride = 1;
-		t->part_ns *= 2;
+		t->part_events *= 2;
 	}
 }
 
-/* No step has shown so far. What lives has of a step is, then, of the part of time. */
-static void time_passed(struct stepsamples *t, struct lives *lives, const struct books *books)
+/* A part of work is due: it begins with a call of the model, where one comes soon. */
+static bool begins_part(const struct stepsamples *t, const struct lives *lives)
 {
-	if (lives->time_ns >= t->next_ns) {
+	bool begins_call = lives->now.phase == PHASE_FORWARD && !lives->in_run;
+
+	return lives->now.ordinal >= t->next && (begins_call || lives->now.ordinal >= t->next + t->part_events);
+}
+
+/* No step has shown so far. What lives has of a step is, then, of the part of work. */
+static void worked(struct stepsamples *t, struct lives *lives, const struct books *books)
+{
+	if (begins_part(t, lives)) {
 		part_ended(t);
-		t->next_ns = lives->time_ns + t->part_ns;
+		t->next = lives->now.ordinal + t->part_events;
 		lives_step_began(lives);
 	}
 	parts_drop(&t->lowest);
-	t->below_bytes = lives->allocated - lives->allocated / LOWER;
+	t->below_bytes = lives->allocated;
 	take(t, &t->lowest, lives, books, lives->now.ordinal);
 }
 
-void stepsamples_next(struct stepsamples *t, struct lives *lives, const struct books *books)
+void stepsamples_next(struct stepsamples *t, struct lives *lives, const struct books *books, bool is_allocation)
 {
 	struct steps *s = &lives->steps;
 
-	if (!s->nr_backwards && !s->named.nr_bounds && !lives->is_past &&
-	    (lives->time_ns >= t->next_ns || lives->allocated < t->below_bytes))
-		time_passed(t, lives, books);
+	/* Memory is low where it is about to rise. */
+	if (is_allocation && !s->nr_backwards && !s->named.nr_bounds && !lives->is_past &&
+	    (begins_part(t, lives) || lives->allocated < t->below_bytes))
+		worked(t, lives, books);
 
 	if (lives->signs & STEPS_CYCLE)
 		cycle_began(t, lives, books);
@@ -177,12 +187,54 @@ void stepsamples_next(struct stepsamples *t, struct lives *lives, const struct b
 	t->nr_rounds++;
 }
 
+static uint64_t bytes_of(const struct stepsample *sample)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < sample->nr_parts; i++)
+		bytes += sample->part[i].bytes;
+	return bytes;
+}
+
+static uint32_t nr_of_calls(const struct stepsample_series *series)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < series->nr_samples; i++)
+		nr += !i || series->sample[i].nr_calls != series->sample[i - 1].nr_calls;
+	return nr;
+}
+
+/* Of several samples after one call the lowest stays, where there are enough calls. */
+static void count_calls(struct stepsamples *t)
+{
+	struct stepsample_series *series = &t->of[SAMPLES_WORK];
+	uint32_t nr = 0;
+
+	t->is_by_calls = nr_of_calls(series) >= STEPSAMPLES_CALLS_MIN;
+	for (uint32_t i = 0; i < series->nr_samples && t->is_by_calls; i++) {
+		struct stepsample *sample = &series->sample[i], *last = nr ? &series->sample[nr - 1] : NULL;
+
+		if (!last || last->nr_calls != sample->nr_calls) {
+			series->sample[nr++] = *sample;
+		} else if (bytes_of(sample) < bytes_of(last)) {
+			parts_drop(last);
+			*last = *sample;
+		} else {
+			parts_drop(sample);
+		}
+	}
+	if (t->is_by_calls)
+		series->nr_samples = nr;
+}
+
 void stepsamples_finish(struct stepsamples *t, const struct steps *s)
 {
 	struct stepsample_series *series = &t->of[SAMPLES_UPDATED];
 	const struct steps_bounds *b = steps_bounds(s);
 	uint32_t nr = 0;
 
+	count_calls(t);
 	if (b == &s->named || b == &s->cycles)
 		return;
 	for (uint32_t i = 0; i < series->nr_samples; i++) {
@@ -204,7 +256,7 @@ const struct stepsample_series *stepsamples_series(const struct stepsamples *t, 
 	const struct steps_bounds *b = steps_bounds(s);
 
 	if (!steps_count(s))
-		return &t->of[SAMPLES_TIME];
+		return &t->of[SAMPLES_WORK];
 	if (b == &s->named)
 		return &t->of[SAMPLES_NAMED];
 	return &t->of[b == &s->cycles ? SAMPLES_CYCLES : SAMPLES_UPDATED];

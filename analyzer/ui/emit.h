@@ -4,7 +4,7 @@
  *
  * The printer of a command describes its result once, as a JSON document:
  *
- *	struct emit *e = emit_open(stdout, &o.emit, "vramtrace/leaks/1");
+ *	struct emit *e = emit_open(stdout, &o.emit, "vramtrace/leaks/2");
  *
  *	emit_heading(e, "live at the end of %s", name);              // text only
  *	emit_bytes(e, "live_bytes", "live at end", bytes);           // JSON key, text label, value

@@ -21,7 +21,7 @@ def test_leak_loss_list(vramtrace, recorded):
     assert allocated != line_of(source, "losses.append")
 
     leaks = vramtrace.json("leaks", done.path)
-    assert leaks["schema"] == "vramtrace/leaks/1"
+    assert leaks["schema"] == "vramtrace/leaks/2"
     site = {"file": str(source), "line": allocated, "function": "train"}
     (losses,) = [group for group in leaks["groups"] if group["site"] == site]
     assert (losses["count"], losses["bytes"]) == (count, size)

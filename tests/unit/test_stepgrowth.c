@@ -208,45 +208,62 @@ static void what_bends_by_chance_is_linear(void **state)
 	done();
 }
 
-/* Requests of a program without steps: so many temporaries each, and one block that stays. */
-static void serve(uint64_t nr_temporaries)
+/*
+ * Requests of a program without steps, now and then after a long wait: so many temporaries each, made by a model or not, and
+ * one block that stays.
+ */
+static void serve(uint64_t nr_temporaries, bool by_model)
 {
 	begin();
 	for (uint64_t i = 0; i < 1000; i++) {
 		for (uint64_t k = 0; k < nr_temporaries; k++) {
+			s.flags = by_model ? TFMT_FLAG_FORWARD : 0;
 			alloc(10, 0x1000, (2 + (i * 7 + k) % 5) * MiB);
+			s.flags = 0;
 			release(0x1000);
 		}
 		alloc(20, 0x100000 + 0x10000 * i, 65536);
-		s.time_ns += 1000000;
+		s.time_ns += i % 100 ? 1000000 : 10000000000;
 	}
 	find();
 	assert_int_equal(g.nr_steps, 0);
-	assert_true(g.is_by_time);
+	assert_int_equal(g.by, by_model ? STEPGROWTH_BY_CALL : STEPGROWTH_BY_EVENTS);
 	assert_in_range(g.nr_readings, STEPSAMPLES_MAX / 2, STEPSAMPLES_MAX);
 	assert_int_equal(g.nr_causes, 1);
 	assert_int_equal(books_group(m.process[0].books, g.cause[0].group)->python_stack, TFMT_STACK_FIRST + 1);
 }
 
-static void without_steps_growth_is_by_time(void **state)
+/* 1024 MiB hold what a request takes for a while, and 64 KiB of each before. */
+static void grows_by(double each)
 {
-	double a_second;
+	double full = 1021 * MiB / each;
 
-	(void)state;
-	serve(4);
-	a_second = 65536 * 1e9 / (1000000 + 9 * SYNTHETIC_STEP);
 	assert_int_equal(g.nr_findings, 1);
-	assert_true(fabs(g.cause[0].growth.slope - a_second) < 0.01 * a_second);
 	assert_int_equal(g.cause[0].first_step, 0);
-	/* 1024 MiB hold what a request takes for a while, and 64 KiB of each before. */
-	assert_true(fabs(stepgrowth_oom_step(&g, &limits) - 1021 * MiB / a_second) < 0.01 * 1021 * MiB / a_second);
+	assert_true(fabs(g.cause[0].growth.slope - each) < 0.001 * each);
+	assert_true(fabs(stepgrowth_oom_step(&g, &limits) - full) < 0.01 * full);
+}
+
+static void without_steps_growth_is_by_calls(void **state)
+{
+	(void)state;
+	serve(4, true);
+	grows_by(65536);
+	done();
+}
+
+static void without_calls_growth_is_by_events(void **state)
+{
+	(void)state;
+	serve(4, false);
+	grows_by(65536.0 * STEPGROWTH_EVENTS / 9);
 	done();
 }
 
 static void a_program_that_is_filled_is_no_finding(void **state)
 {
 	(void)state;
-	serve(1);
+	serve(1, false);
 	assert_true(g.is_filled);
 	assert_int_equal(g.nr_findings, 0);
 	done();
@@ -262,7 +279,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_was_let_go_before_is_no_growth, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(what_was_asked_for_grows_where_blocks_halt, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(what_bends_by_chance_is_linear, synthetic_enter, synthetic_leave),
-		cmocka_unit_test_setup_teardown(without_steps_growth_is_by_time, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(without_steps_growth_is_by_calls, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(without_calls_growth_is_by_events, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(a_program_that_is_filled_is_no_finding, synthetic_enter, synthetic_leave),
 	};
 
