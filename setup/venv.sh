@@ -36,7 +36,18 @@ fi
 
 "$python" -m venv --clear "$venv"
 # DeepSpeed comes as source: whatever is set outside, without its compiled parts, which would need nvcc.
-DS_BUILD_OPS=0 "$venv/bin/python" -m pip install --disable-pip-version-check -r "$requirements" >&2
+export DS_BUILD_OPS=0
+# uv unpacks and compiles on all processors, in a third of pip's time; what it cannot do here, pip does.
+uv_install()
+{
+	"$venv/bin/python" -m pip install -q --disable-pip-version-check uv==0.13.9 || return 1
+	export UV_CACHE_DIR="$venv.uv"
+	[ -z "${PIP_INDEX_URL-}" ] || export UV_DEFAULT_INDEX="$PIP_INDEX_URL"
+	[ -z "${PIP_FIND_LINKS-}" ] || [ ! -d "$PIP_FIND_LINKS" ] || export UV_FIND_LINKS="$PIP_FIND_LINKS"
+	"$venv/bin/uv" pip install --python "$venv/bin/python" --compile-bytecode -r "$requirements" || return 1
+}
+trap 'rm -rf "$venv.uv"' EXIT
+uv_install >&2 || "$venv/bin/python" -m pip install --disable-pip-version-check -r "$requirements" >&2
 "$venv/bin/python" -c 'import torch, numpy, transformers'
 : >"$venv/.complete"
 echo "vramtrace: the Python environment is ready" >&2

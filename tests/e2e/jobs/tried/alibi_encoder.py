@@ -11,7 +11,7 @@ from torch import nn
 HEADS = 12
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def alibi_bias(length, heads=HEADS):
     slopes = 2.0 ** -(8.0 * torch.arange(1, heads + 1, device="cuda") / heads)
     positions = torch.arange(length, device="cuda")

@@ -17,14 +17,14 @@ def documents(rng, vocab, batch_size, shortest=96, longest=320):
 
 def parse():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--accumulate", type=int, default=4)
-    parser.add_argument("--updates", type=int, default=8)
+    parser.add_argument("--accumulate", type=int, default=2)
+    parser.add_argument("--updates", type=int, default=26)
     parser.add_argument("--batch-size", type=int, default=8)
     return parser.parse_args()
 
 
 def setup(args):
-    config = GPT2Config(vocab_size=20000, n_embd=384, n_layer=4, n_head=6, n_positions=512)
+    config = GPT2Config(vocab_size=20000, n_embd=384, n_layer=3, n_head=6, n_positions=512)
     with torch.device("cuda"):
         model = GPT2LMHeadModel(config)
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})

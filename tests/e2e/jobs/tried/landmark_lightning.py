@@ -14,14 +14,14 @@ logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 warnings.filterwarnings("ignore")
 
 
-def conv_block(cin, cout):
-    return nn.Sequential(nn.Conv2d(cin, cout, 3, stride=2, padding=1), nn.BatchNorm2d(cout), nn.GELU())
+def conv_block(cin, cout, stride):
+    return nn.Sequential(nn.Conv2d(cin, cout, 3, stride=stride, padding=1), nn.BatchNorm2d(cout), nn.GELU())
 
 
 class DenseDescriptors(L.LightningModule):
     def __init__(self, dim: int = 256):
         super().__init__()
-        self.backbone = nn.Sequential(conv_block(3, 32), conv_block(32, 64), nn.Conv2d(64, dim, 1))
+        self.backbone = nn.Sequential(conv_block(3, 32, 2), conv_block(32, 64, 1), nn.Conv2d(64, dim, 1))
         self.classifier = nn.Linear(dim, 50)
         self.val_maps = []
 
@@ -44,7 +44,7 @@ class DenseDescriptors(L.LightningModule):
 
 
 def loader(n, batch_size):
-    images = torch.zeros(n, 3, 128, 128)
+    images = torch.zeros(n, 3, 64, 64)
     labels = torch.arange(n) % 50
     return DataLoader(TensorDataset(images, labels), batch_size=batch_size)
 
@@ -60,4 +60,4 @@ if __name__ == "__main__":
         enable_model_summary=False,
         num_sanity_val_steps=0,
     )
-    trainer.fit(DenseDescriptors(), loader(64, 16), loader(128, 32))
+    trainer.fit(DenseDescriptors(), loader(32, 16), loader(256, 64))

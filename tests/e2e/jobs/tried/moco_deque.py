@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Momentum contrast: contrastive pre-training with a queue of the keys of earlier batches as negatives."""
 
+import random
 from collections import deque
 
 import torch
@@ -36,10 +37,7 @@ class MoCo(nn.Module):
             self.update_key_encoder()
             k = F.normalize(self.key_encoder(view2), dim=1)
         positive = (q * k).sum(dim=1, keepdim=True)
-        if self.queue:
-            negative = q @ torch.cat(list(self.queue)).t()
-        else:
-            negative = q @ k.t()
+        negative = q @ torch.cat(list(self.queue) or [k]).t()
         self.queue.append(k)
         logits = torch.cat([positive, negative], dim=1) / self.temperature
         return F.cross_entropy(logits, torch.zeros(len(q), dtype=torch.long, device=q.device))
@@ -47,7 +45,7 @@ class MoCo(nn.Module):
 
 def augment(images):
     noisy = images + 0.1 * torch.randn_like(images)
-    return noisy.flip(-1) if torch.rand(()) < 0.5 else noisy
+    return noisy.flip(-1) if random.random() < 0.5 else noisy
 
 
 def main():
