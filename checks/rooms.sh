@@ -16,6 +16,13 @@ if [ -n "$second$printers" ]; then
 	echo "rooms: a result has one page, analyzer/pages/print_NAME.c, with its text and its JSON:" $second $printers >&2
 	exit 1
 fi
+for room in analyzer/*/; do
+	nr=$(ls "$room" | grep -c '\.c$' || true)
+	if [ "$nr" -gt 30 ]; then
+		echo "rooms: $room has $nr C sources: a room has at most 30, so that one can find one's way in it" >&2
+		exit 1
+	fi
+done
 for source in analyzer/*/*.c analyzer/*/*.cc; do
 	nm -A "$build/${source%.c*}.o"
 done | awk -v layers=analyzer/layers '

@@ -11,7 +11,7 @@
 #include "analyzer/command.h"
 #include "analyzer/ledger/books.h"
 #include "analyzer/pages/print_censuses.h"
-#include "analyzer/pages/print_missing.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/pages/print_strings.h"
 #include "analyzer/recording/kept.h"
 #include "analyzer/recording/recording.h"

@@ -9,7 +9,7 @@
 #include "analyzer/base/progress.h"
 #include "analyzer/command.h"
 #include "analyzer/exchange/recordingcopy.h"
-#include "analyzer/pages/print_missing.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/recording/kept.h"
 #include "analyzer/recording/recording.h"
 #include "analyzer/recording/traceview.h"

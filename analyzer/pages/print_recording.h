@@ -7,6 +7,7 @@
 #define VT_PRINT_RECORDING_H
 
 #include "analyzer/replay/replay.h"
+#include "analyzer/recording/unrecorded.h"
 #include "analyzer/ui/emit.h"
 
 /*
@@ -72,5 +73,14 @@ void print_site_of(struct emit *e, const struct stack_frame *f);
  * its last two components. Points into the path.
  */
 const char *print_short_path(const char *path);
+
+/*
+ * What a recording says that it does not have: processes that did not record, as an array "unrecorded", and in text a line
+ * for each; and calls past the hooks.
+ */
+void print_unrecorded(struct emit *e, const struct unrecorded *list, size_t nr);
+
+/* "unhooked": { "allocs", "bytes", "frees", "others" }. */
+void print_unhooked_calls(struct emit *e, const struct unhooked *u);
 
 #endif

@@ -10,7 +10,6 @@
 #include "analyzer/pages/devicepage.h"
 #include "analyzer/pages/print_advice.h"
 #include "analyzer/pages/print_autopsy.h"
-#include "analyzer/pages/print_missing.h"
 #include "analyzer/pages/print_outside.h"
 #include "analyzer/pages/print_phases.h"
 #include "analyzer/pages/print_recording.h"
