@@ -322,6 +322,12 @@ static bool is_handled(const struct objectway *w)
 	return w->root->edge == TFMT_EDGE_NATIVE && w->root->kind == TFMT_KIND_EXCEPTION && (w->start || w->nr == 1);
 }
 
+/* An attribute of what a custom autograd.Function keeps for its backward. */
+static bool is_of_context(const struct objectway *w)
+{
+	return w->nr == 2 && w->root->kind == TFMT_KIND_AUTOGRAD && w->step[1]->edge == TFMT_EDGE_ATTRIBUTE;
+}
+
 static void find(struct objectname *n, const struct tfmt_census *c, uint32_t object, unsigned deep)
 {
 	struct objectway w;
@@ -335,8 +341,10 @@ static void find(struct objectname *n, const struct tfmt_census *c, uint32_t obj
 	n->of_module = w.top < w.nr;
 	state = objectway_state(&w, c);
 	if (n->root == ROOT_CYCLE || (w.root->edge == TFMT_EDGE_NATIVE && !is_handled(&w))) {
-		append_both(n, n->root == ROOT_CYCLE ? "in a reference cycle (" : "held outside of Python (",
-			    class_of(w.root), ")");
+		append_both(n, n->root == ROOT_CYCLE ? "in a reference cycle (" : "held outside of Python (", class_of(w.root), "");
+		if (is_of_context(&w))
+			append_both(n, ".", w.step[1]->name, "");
+		append_both(n, ")", "", "");
 		n->of_module = false;
 	} else if (w.nr == 1 && is_handled(&w)) {
 		append_both(n, "the ", class_of(w.root), " that is handled");

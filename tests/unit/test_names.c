@@ -228,8 +228,8 @@ static void test_roots(void **state)
 	uint32_t object, function;
 
 	(void)state;
-	begin(7);
-	synthetic_census_open(&c, "a.1.names", 7, TIME(6));
+	begin(8);
+	synthetic_census_open(&c, "a.1.names", 7, TIME(7));
 	object = synthetic_local(&c, TFMT_KIND_EXCEPTION, "error");
 	object = synthetic_object(&c, object, TFMT_EDGE_MEMBER, TFMT_KIND_TRACEBACK, NULL);
 	c.function = "forward";
@@ -244,6 +244,9 @@ static void test_roots(void **state)
 	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_TENSOR, "seen"), ADDRESS(3), BLOCK);
 	c.class_name = "Tensor";
 	synthetic_tensor(&c, synthetic_object(&c, 0, TFMT_EDGE_NATIVE, TFMT_KIND_TENSOR, NULL), ADDRESS(4), BLOCK);
+	c.class_name = "TanhBackward";
+	object = synthetic_object(&c, 0, TFMT_EDGE_NATIVE, TFMT_KIND_AUTOGRAD, NULL);
+	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_TENSOR, "y"), ADDRESS(7), BLOCK);
 	c.class_name = "Node"; /* a closure in what waits for the collector is nobody's */
 	object = synthetic_object(&c, 0, TFMT_EDGE_CYCLE, TFMT_KIND_OTHER, NULL);
 	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_CELL, TFMT_KIND_TENSOR, "x"), ADDRESS(5), BLOCK);
@@ -259,6 +262,7 @@ static void test_roots(void **state)
 	check_root(3, "Trainer.seen", ROOT_CLASS, NULL);
 	check_root(4, "held outside of Python (Tensor)", ROOT_NATIVE, NULL);
 	check_root(5, "in a reference cycle (Node)", ROOT_CYCLE, NULL);
+	check_root(7, "held outside of Python (TanhBackward.y)", ROOT_NATIVE, NULL);
 	check_root(6, "loss.grad_fn.saved", ROOT_LOCAL, "main");
 	replay_release(&m);
 }

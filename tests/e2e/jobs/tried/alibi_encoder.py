@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Classifies source files with an encoder that uses ALiBi position biases, one length bucket per batch."""
+"""Classifies source files with an encoder that uses ALiBi position biases, files of one length per batch."""
 
 import functools
 import random

@@ -24,7 +24,9 @@ def parse():
 
 
 def setup(args):
-    config = GPT2Config(vocab_size=20000, n_embd=384, n_layer=3, n_head=6, n_positions=512)
+    config = GPT2Config(
+        vocab_size=20000, n_embd=384, n_layer=3, n_head=6, n_positions=512, bos_token_id=0, eos_token_id=0
+    )
     with torch.device("cuda"):
         model = GPT2LMHeadModel(config)
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})

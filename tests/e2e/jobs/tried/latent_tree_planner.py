@@ -68,7 +68,7 @@ def main():
     planner = Planner()
     score = 0
     for move in range(120):
-        observation = torch.rand(96, 3, 19, 19, device="cuda")
+        observation = torch.rand(160, 3, 19, 19, device="cuda")
         action = planner.choose(observation)
         score += action == move % 4
     print("score", score)

@@ -51,7 +51,7 @@ def main():
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=200)
     for _ in range(200):
-        x = torch.rand(4096, 24, device="cuda")
+        x = torch.rand(5120, 24, device="cuda")
         target = torch.stack([x.sum(1), x.prod(1), x.amax(1)], dim=1)
         loss = nn.functional.huber_loss(model(x), target)
         optimizer.zero_grad()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A chat server that keeps the keys and values of recent sessions and the last tokens of each."""
 
+import random
 from collections import OrderedDict
 
 import torch
@@ -59,9 +60,10 @@ class ChatServer:
 
 
 def main():
+    rng = random.Random(13)
     server = ChatServer()
-    for request in range(90):
-        user = f"user-{(request * 7 + request // 5) % 19}"
+    for request in range(150):
+        user = f"user-{int(rng.expovariate(0.2)) % 30}"
         prompt = torch.randint(0, 16000, (4, 160 + 16 * (request % 6)), device="cuda")
         server.reply(user, prompt)
     print(f"{len(server.sessions)} sessions alive")
