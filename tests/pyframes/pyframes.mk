@@ -52,5 +52,5 @@ pyframes-unit: $(PYFRAMES_UNIT)
 	$(Q)for t in $^; do echo "  TEST  $$t"; $$t || exit 1; done
 
 unit: pyframes-unit
-test test-all: $(PYFRAMES)
+test test-more test-all: $(PYFRAMES)
 .PHONY: pyframes-unit
