@@ -58,8 +58,8 @@ bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f)
 	if (longest > g->series.last + g->series.last / LONGER_PART)
 		autopsy_advise(f, SAID(cache_in_place_advice, fact_count("length", longest)));
 	else if (per_row && a->lacking)
-		autopsy_advise(f, SAID(cache_shorter_advice, fact_count("positions", (a->lacking + per_row - 1) / per_row),
-				       fact_bytes("lacking", a->lacking)));
+		autopsy_advise(f, SAID(cache_shorter_advice, fact_count("length", g->series.last + g->series.by),
+				       fact_bytes("each", per_row)));
 	return true;
 }
 
