@@ -176,7 +176,7 @@ test: check package $(VENV)/.complete $(PYTHON314)/.complete
 test-more: all package $(VENV)/.complete $(PYTHON314)/.complete
 	$(Q)$(PYTEST_MORE) -m 'more and not slow and not gpu' $(PYTEST_FLAGS) tests
 
-## test-all: test, test-more, the long runs, test-driver, test-serving and test-aarch64
+## test-all: test, test-more, the long runs and further cases (tests/all.txt), test-driver, test-serving and test-aarch64
 test-all: check package $(VENV)/.complete $(PYTHON314)/.complete $(TORCH314)/.complete test-driver test-serving test-aarch64
 	$(Q)$(PYTEST_MANY) -m 'not gpu' $(PYTEST_FLAGS) tests
 
