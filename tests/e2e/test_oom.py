@@ -216,6 +216,7 @@ free             58.0 MiB   58.0 MiB would have fitted at most
 Step 53 began with 3.27 GiB allocated, +64.1 MiB against the step before.
 next: history.clear() in leak() at causes.py:DEF: frees 3.19 GiB
       do not keep it, or keep it on the CPU: frees 3.19 GiB
+      needing 76.0 MiB less elsewhere only puts it off until about step 54
 """
 
 
