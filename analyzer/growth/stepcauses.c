@@ -14,7 +14,6 @@
 #include "analyzer/patterns/kvcache.h"
 #include "analyzer/patterns/shapecache.h"
 
-#define SHAPES_COMPARED 1000 /* the latest so many */
 
 /* The cycle that an event lies in. Unlike lives_when.nr_cycles, a batch counts with the forward that it is for. */
 static uint32_t cycle_of(const struct stepcauses *c, uint64_t ordinal)
@@ -157,17 +156,16 @@ static uint32_t graph_root(const struct stepplaces *f, const struct stepcauses *
 
 /* ---- causes ---------------------------------------------------------------------------------- */
 
-/* Has nearly each of the latest blocks a shape of its own? */
+/* Has nearly each block that stays a shape of its own? */
 static bool is_one_per_shape(const struct stepplace *p, const struct stepcauses *c)
 {
-	size_t nr = p->nr_kept < SHAPES_COMPARED ? p->nr_kept : SHAPES_COMPARED;
-	const struct life *life = p->kept + p->nr_kept - nr;
 	struct shapecache cache = { 0 };
 
-	for (size_t i = 0; i < nr; i++) {
-		uint32_t step = c->is_stepless ? (uint32_t)i : steps_of(&c->process->lives->steps, life[i].birth.ordinal);
+	for (size_t i = 0; i < p->nr_kept; i++) {
+		const struct life *life = &p->kept[i];
+		uint32_t step = c->is_stepless ? (uint32_t)i : steps_of(&c->process->lives->steps, life->birth.ordinal);
 
-		shapecache_add(&cache, books_group(c->books, life[i].group)->shape, step);
+		shapecache_add(&cache, books_group(c->books, life->group)->shape, step);
 	}
 	return shapecache_close(&cache);
 }

@@ -12,8 +12,8 @@
  *
  * A program without steps is looked at by the calls of its model, or, where it has hardly any, by what it allocates and
  * frees: a reading is then of the lowest moment after a call, or of a part of these events, and growth is by the call, or
- * by 1,000 events. The clock says nothing: a server may wait. What is only filled, as when a model is loaded, grows like that, too: it is a finding where the program frees
- * much of what it allocates. What gets longer until it is let go, as the cache of a generation does, is none.
+ * by 1,000 events. The clock says nothing: a server may wait. What is only filled, as when a model is loaded, grows like
+ * that, too: it is a finding where the program frees much of what it allocates. What gets longer until it is let go, as the cache of a generation does, is none.
  */
 #ifndef VT_STEPGROWTH_H
 #define VT_STEPGROWTH_H

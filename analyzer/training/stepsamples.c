@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "analyzer/base/heap.h"
+#include "analyzer/training/training_thresholds.h"
 
 #define PART_EVENTS 8u /* of the first part of work; it doubles when a series is full */
+#define LOWER 8 /* a new lowest is an eighth below the one before: each is a look at all groups */
 
 static bool is_due(const struct stepsample_series *series, uint32_t index)
 {
@@ -159,7 +161,7 @@ static void worked(struct stepsamples *t, struct lives *lives, const struct book
 		lives_step_began(lives);
 	}
 	parts_drop(&t->lowest);
-	t->below_bytes = lives->allocated;
+	t->below_bytes = lives->allocated - lives->allocated / LOWER;
 	take(t, &t->lowest, lives, books, lives->now.ordinal);
 }
 
@@ -211,7 +213,7 @@ static void count_calls(struct stepsamples *t)
 	struct stepsample_series *series = &t->of[SAMPLES_WORK];
 	uint32_t nr = 0;
 
-	t->is_by_calls = nr_of_calls(series) >= STEPSAMPLES_CALLS_MIN;
+	t->is_by_calls = nr_of_calls(series) >= CALLS_MIN;
 	for (uint32_t i = 0; i < series->nr_samples && t->is_by_calls; i++) {
 		struct stepsample *sample = &series->sample[i], *last = nr ? &series->sample[nr - 1] : NULL;
 

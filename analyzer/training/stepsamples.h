@@ -9,7 +9,7 @@
  * boundary, never the number of steps.
  *
  * Until a step shows there are samples of work, never of the clock: in each of so many parts of equally many events the
- * moment at which least was allocated, as what a program holds between two pieces of its work is least. Where the
+ * moment at which least was allocated, nearly, as what a program holds between two pieces of its work is least. Where the
  * program calls a model again and again, they count its calls.
  */
 #ifndef VT_STEPSAMPLES_H
@@ -41,9 +41,6 @@ struct stepsample_series {
 	uint32_t nr_samples;
 	uint32_t stride; /* boundaries from one to the next; 0 = 1 */
 };
-
-/* Calls from which on they are counted by, and not events: of fewer no growth is told. */
-#define STEPSAMPLES_CALLS_MIN 8
 
 /* Of one process. Zero before first use. */
 struct stepsamples {

@@ -26,4 +26,12 @@
 /* Part of the turns that are of an optimizer that has allocated: from most on they tell; else zero_grad does. */
 #define WORKING_PART THRESHOLD_RATIO(WORKING_PART, 2)
 
+/* ---- without steps --------------------------------------------------------------------------- */
+
+/*
+ * Calls of a model from which on growth is by calls, and not by events: of fewer readings neither a break nor an outlier
+ * can be told (READINGS_TO_BREAK).
+ */
+#define CALLS_MIN THRESHOLD(CALLS_MIN, 8)
+
 #endif
