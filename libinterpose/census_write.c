@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "census_kinds.h"
+#include "pycontainer.h"
 #include "pyframes.h"
 #include "pytext.h"
 #include "traverse.h"
@@ -12,6 +13,7 @@
 #define NAME_MAX_CHARACTERS 64u
 #define TEXT_CHARACTERS 1024u /* of files and classes */
 #define STRINGS_MAX (1u << 20)
+#define OBJECT_FIELDS 13
 #define LEVEL 3
 #define MARKED UINT32_MAX
 #define NUMBERED (UINT32_MAX - 1) /* about to be */
@@ -153,17 +155,18 @@ static uint64_t flags_of(const struct census_output *o, const struct census_node
 static void put_object(struct census_output *o, uint32_t node)
 {
 	const struct census_node *n = &o->walk->node[node];
-	uint8_t payload[12 * 10], *p = payload;
+	uint8_t payload[OBJECT_FIELDS * 10], *p = payload;
 
 	p = tfmt_put_varint(p, n->parent ? o->id[n->parent] : 0);
 	p = tfmt_put_varint(p, n->edge);
 	p = tfmt_put_varint(p, n->kind);
 	p = tfmt_put_varint(p, label_of(o, n));
 	p = tfmt_put_varint(p, class_id(o, n->object));
-	p = tfmt_put_varint(p, pyobjects_length(o->walk->py, n->object));
+	p = tfmt_put_varint(p, pycontainer_length(o->walk->py, n->object));
 	p = tfmt_put_varint(p, n->kind == TFMT_KIND_MODULE ? (uintptr_t)n->object : 0);
 	p = put_place(o, p, n);
 	p = tfmt_put_varint(p, flags_of(o, n));
+	p = tfmt_put_varint(p, pycontainer_bound(o->walk->py, n->object));
 	define(o, TFMT_DEF_OBJECT, o->id[node], payload, p);
 }
 
@@ -185,7 +188,7 @@ static void put_gradient(struct census_output *o, uint32_t parent, const void *t
 {
 	struct census_layout *layout = &o->walk->layout;
 	const void *impl = census_impl(layout, tensor);
-	uint8_t payload[12 * 10], *p = payload;
+	uint8_t payload[OBJECT_FIELDS * 10], *p = payload;
 	struct census_memory m;
 
 	impl = impl ? census_gradient(layout, impl) : NULL;
@@ -194,7 +197,7 @@ static void put_gradient(struct census_output *o, uint32_t parent, const void *t
 	p = tfmt_put_varint(p, parent);
 	p = tfmt_put_varint(p, TFMT_EDGE_GRADIENT);
 	p = tfmt_put_varint(p, TFMT_KIND_TENSOR);
-	for (int i = 0; i < 9; i++)
+	for (int i = 3; i < OBJECT_FIELDS; i++)
 		p = tfmt_put_varint(p, 0);
 	define(o, TFMT_DEF_OBJECT, ++o->nr_ids, payload, p);
 	put_tensor(o, o->nr_ids, &m, 0);

@@ -14,7 +14,6 @@
 #define INLINE_VALUES (1ull << 2) /* 3.13 and later */
 #define FIRST_OBJECT 8            /* a pointer below that, and one that is not a multiple of it, is none */
 #define LIST_ITEMS 24             /* pointer to them */
-#define SET_USED 24
 #define TYPE_ITEMSIZE 40
 #define MODULE_DICT 16
 #define CELL_CONTENT 16
@@ -245,20 +244,6 @@ bool pyobjects_int(const struct pyobjects *py, const void *object, int64_t *valu
 	if (is_negative)
 		*value = -*value;
 	return true;
-}
-
-uint64_t pyobjects_length(const struct pyobjects *py, const void *object)
-{
-	const void *type = pyobject_type(object);
-	uint64_t flags = pytype_flags(type);
-
-	if (flags & (PY_FLAG_DICT | PY_FLAG_LIST | PY_FLAG_TUPLE))
-		return (uint64_t)py_long(object, PY_OB_SIZE) + 1;
-	if (pytype_is(type, py->type[PYTYPE_SET]) || pytype_is(type, py->type[PYTYPE_FROZENSET]))
-		return (uint64_t)py_long(object, SET_USED) + 1;
-	if (!strcmp(py_pointer(type, PY_TYPE_NAME), "collections.deque"))
-		return (uint64_t)py_long(object, PY_OB_SIZE) + 1;
-	return 0;
 }
 
 /* ---- what each holds -------------------------------------------------------------------------------- */

@@ -99,9 +99,6 @@ int pyobjects_bool(const struct pyobjects *py, const void *object);
 /* An int's value; false if it takes more than 60 bits. */
 bool pyobjects_int(const struct pyobjects *py, const void *object, int64_t *value);
 
-/* How many entries a container has, plus 1; 0: it is none. */
-uint64_t pyobjects_length(const struct pyobjects *py, const void *object);
-
 static inline const void *pyobject_type(const void *object)
 {
 	return py_pointer(object, PY_OB_TYPE);

@@ -80,7 +80,8 @@ static void hear_object(struct tfmt_census *c, uint32_t id, struct tfmt_cursor *
 	o.line = tfmt_varint_get32(p);
 	ids.function = tfmt_varint_get32(p);
 	o.thread = tfmt_varint_get32(p);
-	o.flags = p->p < p->end ? tfmt_varint_get32(p) : 0; /* older files have none */
+	o.flags = p->p < p->end ? tfmt_varint_get32(p) : 0; /* older files do not have these two */
+	o.bound = p->p < p->end ? tfmt_varint_get(p) : 0;
 	if (p->bad || !id || o.parent >= id || !edge || edge > UINT8_MAX || kind > UINT8_MAX || !is_next(c, id) ||
 	    !make_room(c, id))
 		return;

@@ -1042,6 +1042,7 @@ struct tfmt_object_facts {
 	const char *name, *class_name;
 	int64_t number;
 	uint64_t length;  /* entries of a container, plus 1; 0: it is none */
+	uint64_t bound;   /* how many it has at most (a deque's maxlen), plus 1; 0: no bound is known */
 	uint64_t address; /* of an nn.Module, to tell one from another; else 0 */
 	const char *file, *function; /* of LOCAL */
 	uint32_t line;

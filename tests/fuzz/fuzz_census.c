@@ -145,7 +145,7 @@ static void make_object(struct maker *m)
 {
 	uint64_t parent = object_before(m), edge = take(m), kind = take(m);
 	uint64_t label = edge == TFMT_EDGE_OBJECT ? object_before(m) + (kind >> 6) : take(m) % (TEXTS + 2);
-	uint64_t value[] = { parent, edge & 31, kind & 31, label, label, label, 0, label, label, label, 0 };
+	uint64_t value[] = { parent, edge & 31, kind & 31, label, label, label, 0, label, label, label, 0, label & 3, label };
 
 	define(m, TFMT_DEF_OBJECT, ++m->object, value, sizeof(value) / sizeof(*value));
 }

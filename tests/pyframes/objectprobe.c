@@ -9,8 +9,8 @@
 
 #include "libinterpose/census_walk.h"
 #include "libinterpose/interpose.h"
+#include "libinterpose/pycontainer.h"
 #include "libinterpose/pyframes.h"
-#include "libinterpose/pyobjects.h"
 
 __thread struct ip_tls ip_tls;
 
@@ -32,6 +32,7 @@ IP_EXPORT uint32_t probe_traverse(const void *object, struct pyedge *edge, uint3
 IP_EXPORT uint32_t probe_locals(const void *object, int64_t number, struct pyedge *edge, uint32_t max);
 IP_EXPORT const void *probe_globals(const void *object, int *is_module_level);
 IP_EXPORT uint64_t probe_length(const void *object);
+IP_EXPORT uint64_t probe_bound(const void *object);
 IP_EXPORT int probe_int(const void *object, int64_t *value);
 IP_EXPORT int probe_holds(const void *object);
 IP_EXPORT const void *probe_get(const void *dict, const char *key);
@@ -132,7 +133,12 @@ const void *probe_globals(const void *object, int *is_module_level)
 
 uint64_t probe_length(const void *object)
 {
-	return pyobjects_length(&py, object);
+	return pycontainer_length(&py, object);
+}
+
+uint64_t probe_bound(const void *object)
+{
+	return pycontainer_bound(&py, object);
 }
 
 int probe_int(const void *object, int64_t *value)

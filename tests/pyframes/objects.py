@@ -28,7 +28,7 @@ class Meeting(ctypes.Structure):
 
 probe = ctypes.PyDLL(os.environ["PYFRAMES_LIBRARY"])  # the GIL is kept
 probe.probe_find.restype = ctypes.c_char_p
-probe.probe_length.restype = probe.probe_walk.restype = ctypes.c_uint64
+probe.probe_length.restype = probe.probe_bound.restype = probe.probe_walk.restype = ctypes.c_uint64
 probe.probe_globals.restype = probe.probe_get.restype = probe.probe_attribute.restype = ctypes.c_void_p
 for name in ("each", "traverse", "locals"):
     getattr(probe, "probe_" + name).restype = ctypes.c_uint32
@@ -341,6 +341,21 @@ def check_lengths():
             check("length of %d in %s" % (count, cls.__name__), probe.probe_length(pointer(thing)), count + 1)
     for thing in (5, "text", Plain(), Held, b"bytes", len):
         check("length of %r" % (thing,), probe.probe_length(pointer(thing)), 0)
+        check("bound of %r" % (thing,), probe.probe_bound(pointer(thing)), 0)
+
+
+def check_bounds():
+    for count in (0, 1, 7, 300):
+        for bound in (0, 1, 8, 300, 5000, None):
+            queue = collections.deque(range(count), bound)
+            cached = functools.lru_cache(bound)(str)
+            for number in range(count):
+                cached(number)
+            for name, thing, has in (("deque", queue, len(queue)), ("lru_cache", cached, cached.cache_info().currsize)):
+                check("length of %s of %s" % (name, bound), probe.probe_length(pointer(thing)), has + 1)
+                check("bound of %s of %s" % (name, bound), probe.probe_bound(pointer(thing)), 0 if bound is None else bound + 1)
+    for cls in (list, tuple, set, dict, collections.OrderedDict):
+        check("bound of %s" % cls.__name__, probe.probe_bound(pointer(cls())), 0)
 
 
 def check_ints():
@@ -791,6 +806,7 @@ if __name__ == "__main__":
     check_dicts()
     check_sequences()
     check_lengths()
+    check_bounds()
     check_ints()
     check_attributes()
     check_functions()

@@ -33,6 +33,7 @@ class Object:
     function: str
     thread: int
     flags: int  # of an nn.Module: 1 it trains, 2 it evaluates
+    bound: int  # entries that a container has at most; -1: not known
 
 
 @dataclass
@@ -69,9 +70,10 @@ class Census:
         class_name, length, address = self.text(cursor.varint()), cursor.varint() - 1, cursor.varint()
         file, line, function, thread = self.text(cursor.varint()), cursor.varint(), self.text(cursor.varint()), cursor.varint()
         flags = cursor.varint() if cursor.at < len(cursor.data) else 0
+        bound = cursor.varint() - 1 if cursor.at < len(cursor.data) else -1
         if edge not in ("number", "object", "index"):
             label = self.text(label)
-        return Object(parent, edge, kind, label, class_name, length, address, file, line, function, thread, flags)
+        return Object(parent, edge, kind, label, class_name, length, address, file, line, function, thread, flags, bound)
 
     def text(self, number):
         return self.texts.get(number, "") if number else ""
