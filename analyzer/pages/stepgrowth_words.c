@@ -77,6 +77,16 @@ struct said stepgrowth_what(const struct stepgrowth_cause *c)
 	}
 }
 
+struct said stepgrowth_bound(const struct stepgrowth_cause *c)
+{
+	if (!c->keeper.bound && c->keeper.has_entries && c->class == STEPGROWTH_TENSORS)
+		return SAID(keeper_may_fill, NO_FACTS);
+	if (!c->keeper.bound)
+		return (struct said){ .sentence = SAY_nothing };
+	return SAID(keeper_fills, fact_count("entries", c->keeper.entries), fact_count("bound", c->keeper.bound),
+		    fact_bytes("full", (uint64_t)llround(c->keeper.full_bytes)));
+}
+
 bool stepgrowth_site(struct stack *stack, const struct replay *m, struct replay_process *p, uint32_t python,
 		    uint32_t native, const struct stack_frame **frame)
 {
