@@ -30,7 +30,7 @@ print("once")
 
 @pytest.fixture(scope="module")
 def wheel(package, vramtrace):
-    package.pip("wheel", TREE, "-C", f"build={vramtrace.program.parent}", "--no-deps", "-w", package.folder)
+    package.pip("wheel", TREE, "--config-settings", f"build={vramtrace.program.parent}", "--no-deps", "-w", package.folder)
     return zipfile.ZipFile(next(package.folder.glob("*.whl")))
 
 
@@ -54,7 +54,7 @@ def test_it_carries_the_licences_of_what_is_linked_in(wheel):
 
 def test_two_builds_are_the_same_bytes(wheel, package, vramtrace):
     again = package.folder / "again"
-    package.pip("wheel", TREE, "-C", f"build={vramtrace.program.parent}", "--no-deps", "-w", again)
+    package.pip("wheel", TREE, "--config-settings", f"build={vramtrace.program.parent}", "--no-deps", "-w", again)
     assert next(again.glob("*.whl")).read_bytes() == next(package.folder.glob("*.whl")).read_bytes()
 
 
