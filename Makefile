@@ -254,6 +254,7 @@ INSTALLED := $(O)/vramtrace:$(PREFIX)/bin/vramtrace:755 \
 	$(O)/libtracefmt.a:$(PREFIX)/lib/libtracefmt.a:644 $(O)/tracefmt.pc:$(PREFIX)/lib/pkgconfig/tracefmt.pc:644 \
 	tracefmt/tracefmt.h:$(PREFIX)/include/tracefmt/tracefmt.h:644 \
 	$(foreach p,$(SIM_PYTHON),$(p):$(p:$(O)/%=$(LIBDIR)/%):644) \
+	python/vramtrace/SKILL.md:$(PREFIX)/share/vramtrace/SKILL.md:644 \
 	$(foreach s,$(wildcard docs/schemas/*.json),$(s):$(PREFIX)/share/vramtrace/schemas/$(notdir $(s)):644) \
 	$(foreach s,$(SHELLS),$(O)/completion/$(s):$(PREFIX)/share/$(COMPLETION_$(s)):644) \
 	$(foreach m,$(MAN),$(m):$(PREFIX)/share/man/man1/$(notdir $(m)):644)
