@@ -223,8 +223,8 @@ async def leaks(
 async def peak(
     recording: Recording,
     by: Annotated[
-        Literal["stack", "name", "category", "module", "block"],
-        Field(description="what to sum by: call stack, what the program calls it, what it is for, nn.Module, single block"),
+        Literal["stack", "name", "category", "module", "block", "range"],
+        Field(description="sum by call stack, what the program calls it, what it is for, nn.Module, single block, NVTX range"),
     ] = "stack",
     at: Annotated[Optional[str], Field(description="another moment than the peak: 12.5s, 300ms, oom, end")] = None,
     top: Top = 5,
