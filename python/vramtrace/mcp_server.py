@@ -14,10 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional
 
-import anyio
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
+
+import anyio  # these two come with mcp, whose absence is told first
 from pydantic import Field
 
 from vramtrace import program

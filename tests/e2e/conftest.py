@@ -35,6 +35,20 @@ def package(vramtrace, tmp_path_factory):
     return Package(build, tmp_path_factory.mktemp("package"))
 
 
+@pytest.fixture(scope="session")
+def prefix(vramtrace, tmp_path_factory):
+    """Where `make install` has put everything: once for all workers, as it writes into the build folder, too."""
+
+    def install(folder):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+        command = ["make", "-C", TREE, f"O={vramtrace.program.parent}", f"PREFIX={folder}", "install"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return folder
+
+    return once(shared(tmp_path_factory), ("prefix", vramtrace.program), install)
+
+
 NAMED_JOBS = ("census/", "names", "categories/")  # recorded with the names of tensors
 
 

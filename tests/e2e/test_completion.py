@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from harness import LIMIT_S, TREE, program_environment
+from harness import LIMIT_S, program_environment
 
 SHOWN_S = 30  # until the terminal has what the shell has printed
 SHELLS = ("bash", "zsh", "fish")
@@ -51,17 +51,6 @@ bind \\co 'commandline >~/line.new; mv ~/line.new ~/line'
 bind \\cu 'commandline ""'
 """, "", "vramtrace completion fish | source"),
 }
-
-
-@pytest.fixture(scope="module")
-def prefix(vramtrace, tmp_path_factory):
-    """Where `make install` has put everything."""
-    folder = tmp_path_factory.mktemp("prefix")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    command = ["make", "-C", TREE, f"O={vramtrace.program.parent}", f"PREFIX={folder}", "install"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
 
 
 class Terminal:

@@ -22,16 +22,6 @@ def shell(argv, **options):
 
 
 @pytest.fixture(scope="module")
-def prefix(vramtrace, tmp_path_factory):
-    """A folder with the library as `make install` puts it there."""
-    folder = tmp_path_factory.mktemp("prefix")
-    build = Path(vramtrace.program).parent
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    shell(["make", "-C", TREE, f"O={build}", f"PREFIX={folder}", "install"], env=environment)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def compiled(prefix, tmp_path_factory):
     """compiled(name, kind): an example, linked with the library of that kind."""
     folder = tmp_path_factory.mktemp("examples")
