@@ -346,6 +346,8 @@ enum tfmt_frame_kind {
 	                          are those of the forward call that made the node; 0: of what runs it */
 	TFMT_FRAME_PYTHON_ENTRY = 5, /* as PYTHON; native code called the interpreter here: it and the newer frames up
 	                          to the next such one run in one native frame of b = 1 */
+	TFMT_FRAME_NAMED = 6, /* native, told by name instead of address: a = code id, whose first line is its line, 0 =
+	                          not known; b as of NATIVE */
 };
 
 /* How a code object's table maps positions to lines (facts: CPython 3.8-3.9, 3.10, 3.11 and later). */

@@ -13,6 +13,13 @@
 
 #include "analyzer/recording/unrecorded.h"
 
+/*
+ * Makes a trace of a file that is none, for as long as the process lives: returns its path, which stays the function's;
+ * NULL of any other file; or NULL after writing one sentence into why[size], which is empty before. NULL here, until
+ * somebody above knows such files.
+ */
+extern const char *(*recording_convert)(const char *path, char *why, size_t size);
+
 struct recording {
 	char *path;    /* as the user gave it */
 	char *folder;  /* where the traces lie; NULL when the argument is a single trace */

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* Frames told by their files' names, stacks as trees of nodes. */
+#include "analyzer/imports/framestacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/heap.h"
+
+void framestacks_init(struct framestacks *s)
+{
+	*s = (struct framestacks){ 0 };
+}
+
+void framestacks_release(struct framestacks *s)
+{
+	textset_release(&s->texts);
+	keyset_release(&s->frames);
+	keyset_release(&s->nodes);
+	keyset_release(&s->pairs);
+	free(s->frame);
+	*s = (struct framestacks){ 0 };
+}
+
+const char *framestacks_text(const struct framestacks *s, uint32_t number)
+{
+	return s->texts.member[number - 1]->text;
+}
+
+static bool ends_with(const char *text, size_t len, const char *end)
+{
+	size_t n = strlen(end);
+
+	return len >= n && !memcmp(text + len - n, end, n);
+}
+
+/* Python's files end in .py or are no files ("<string>", "<frozen runpy>"). */
+static bool is_python(const char *name, const char *file, size_t len)
+{
+	if (ends_with(file, len, ".py") || (len && *file == '<'))
+		return true;
+	return !strchr(name, ':') && !strchr(name, '(') && len && !strchr(file, '.') && strcmp(file, "??") != 0;
+}
+
+uint32_t framestacks_frame(struct framestacks *s, const char *name, size_t name_len, const char *file, size_t file_len,
+			   uint32_t line)
+{
+	struct keyset_key key = { {
+	    textset_add(&s->texts, 0, name, name_len)->number,
+	    textset_add(&s->texts, 0, file, file_len)->number,
+	    line,
+	    !is_python(name, file, file_len),
+	} };
+
+	s->has_native |= key.part[3];
+	return keyset_add(&s->frames, key);
+}
+
+void framestacks_push(struct framestacks *s, uint32_t frame)
+{
+	s->frame = heap_grow(s->frame, &s->frames_room, s->nr_frames + 1, sizeof(*s->frame));
+	s->frame[s->nr_frames++] = frame;
+}
+
+static bool is_native(const struct framestacks *s, size_t i)
+{
+	return s->frames.key[s->frame[i]].part[3];
+}
+
+uint32_t framestacks_end(struct framestacks *s)
+{
+	uint32_t leaf[2] = { 0, 0 }; /* of Python, native */
+
+	for (size_t i = s->nr_frames; i-- > 0;) {
+		bool native = is_native(s, i);
+		bool is_border = native ? i && !is_native(s, i - 1) : i + 1 < s->nr_frames && is_native(s, i + 1);
+		uint32_t flag = !is_border ? 0 : native ? FRAMESTACKS_RUNS : FRAMESTACKS_ENTRY;
+
+		leaf[native] = keyset_add(&s->nodes, (struct keyset_key){ { leaf[native], s->frame[i], flag } }) + 1;
+	}
+	if (!s->nr_frames)
+		return 0;
+	s->nr_frames = 0;
+	return keyset_add(&s->pairs, (struct keyset_key){ { leaf[0], leaf[1] } }) + 1;
+}
