@@ -215,7 +215,13 @@ static int take_file(struct recording *r, const char *path, char *why, size_t si
 	if (*why)
 		return -1;
 	add_trace(r, heap_copy(converted ? converted : path));
+	r->is_converted = converted;
 	return 0;
+}
+
+const char *recording_trace_name(const struct recording *r, size_t trace)
+{
+	return r->is_converted ? r->path : r->trace[trace];
 }
 
 int recording_open(struct recording *r, const char *path, char *why, size_t size)
