@@ -18,6 +18,8 @@ void framestacks_release(struct framestacks *s)
 	keyset_release(&s->frames);
 	keyset_release(&s->nodes);
 	keyset_release(&s->pairs);
+	keyset_release(&s->lists);
+	free(s->list_pair);
 	free(s->frame);
 	*s = (struct framestacks){ 0 };
 }
@@ -67,7 +69,20 @@ static bool is_native(const struct framestacks *s, size_t i)
 	return s->frames.key[s->frame[i]].part[3];
 }
 
-uint32_t framestacks_end(struct framestacks *s)
+static struct keyset_key list_hash(const struct framestacks *s)
+{
+	uint64_t a = s->nr_frames, b = ~a;
+
+	for (size_t i = 0; i < s->nr_frames; i++) {
+		a = (a ^ s->frame[i]) * 0x9e3779b97f4a7c15ull;
+		b = (b + s->frame[i]) * 0xc2b2ae3d27d4eb4full;
+		a ^= a >> 29;
+		b ^= b >> 31;
+	}
+	return (struct keyset_key){ { (uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)(b >> 32) } };
+}
+
+static uint32_t add_stack(struct framestacks *s)
 {
 	uint32_t leaf[2] = { 0, 0 }; /* of Python, native */
 
@@ -78,8 +93,22 @@ uint32_t framestacks_end(struct framestacks *s)
 
 		leaf[native] = keyset_add(&s->nodes, (struct keyset_key){ { leaf[native], s->frame[i], flag } }) + 1;
 	}
+	return keyset_add(&s->pairs, (struct keyset_key){ { leaf[0], leaf[1] } });
+}
+
+/* The same list comes again and again: only the first time it is taken apart. */
+uint32_t framestacks_end(struct framestacks *s)
+{
+	size_t nr_lists = s->lists.nr;
+	uint32_t list;
+
 	if (!s->nr_frames)
 		return 0;
+	list = keyset_add(&s->lists, list_hash(s));
+	if (s->lists.nr > nr_lists) {
+		s->list_pair = heap_grow(s->list_pair, &s->list_pairs_room, s->lists.nr, sizeof(*s->list_pair));
+		s->list_pair[list] = add_stack(s);
+	}
 	s->nr_frames = 0;
-	return keyset_add(&s->pairs, (struct keyset_key){ { leaf[0], leaf[1] } }) + 1;
+	return s->list_pair[list] + 1;
 }

@@ -18,6 +18,9 @@ struct framestacks {
 	struct keyset frames; /* name, file, line, is native */
 	struct keyset nodes;  /* parent's number + 1 (0: none), frame, enum framestacks_flag */
 	struct keyset pairs;  /* Python node + 1, native node + 1 */
+	struct keyset lists;  /* stacks as they came: a hash of 128 bits each */
+	uint32_t *list_pair;  /* of each list: its pair's number */
+	size_t list_pairs_room;
 	uint32_t *frame;      /* of the stack that is being put together, innermost first */
 	size_t nr_frames, frames_room;
 	bool has_native;

@@ -101,14 +101,17 @@ static bool is_private(struct snapshotreader *r, struct pickle_value v)
 static uint32_t read_frame(struct snapshotreader *r, struct pickle_value v)
 {
 	uint32_t *tag = pickle_tag(r->p, v);
-	struct pickle_value name = pickle_get(r->p, v, WORD_name), file = pickle_get(r->p, v, WORD_filename);
-	uint64_t line = number_of(pickle_get(r->p, v, WORD_line));
+	const char *name, *file;
 	size_t name_len, file_len;
-	const char *name_text = pickle_text(r->p, name, &name_len), *file_text = pickle_text(r->p, file, &file_len);
+	uint64_t line;
 
-	if (!*tag)
-		*tag = framestacks_frame(&r->s->stacks, name_text, name_len, file_text, file_len,
-					 line < INT32_MAX ? (uint32_t)line : 0) + 1;
+	if (*tag)
+		return *tag - 1;
+	name = pickle_text(r->p, pickle_get(r->p, v, WORD_name), &name_len);
+	file = pickle_text(r->p, pickle_get(r->p, v, WORD_filename), &file_len);
+	line = number_of(pickle_get(r->p, v, WORD_line));
+	*tag = framestacks_frame(&r->s->stacks, name, name_len, file, file_len,
+				 line < INT32_MAX ? (uint32_t)line : 0) + 1;
 	return *tag - 1;
 }
 
@@ -256,7 +259,7 @@ static bool append(void *ctx, struct pickle *p, struct pickle_value list, struct
 	struct snapshotreader *r = ctx;
 	struct pickle_value what;
 
-	if (item.type != PICKLE_DICT)
+	if (item.type != PICKLE_DICT || *pickle_tag(p, item)) /* most are frames that have come before */
 		return false;
 	if (pickle_bytes(p) >= r->next_progress) {
 		progress_update(pickle_bytes(p), r->total_bytes);
@@ -271,6 +274,8 @@ static bool append(void *ctx, struct pickle *p, struct pickle_value list, struct
 	what = pickle_get(p, item, WORD_stage);
 	if (what.type == PICKLE_TEXT)
 		return take_annotation(r, list, item, what);
+	if (pickle_get(p, item, WORD_filename).type == PICKLE_TEXT)
+		read_frame(r, item);
 	return false;
 }
 
