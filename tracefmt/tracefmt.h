@@ -87,7 +87,8 @@ enum tfmt_kind {
 	TFMT_HANDLE_RETAIN = 8, /* virtual memory: one more reference to the handle `address` */
 	TFMT_MAP = 9,           /* virtual memory: [address, address+size) shows handle aux: a reference */
 	TFMT_UNMAP = 10,        /* virtual memory: [address, address+size) shows nothing any more */
-	TFMT_MEMORY_INFO = 11,  /* a sample of what the driver says: size = free bytes, aux = total bytes */
+	TFMT_MEMORY_INFO = 11,  /* a sample of what the driver says: size = free bytes, aux = total bytes (0: not
+	                           known) */
 	TFMT_LOST = 12,         /* size = number of events that this thread dropped since its last one; device 255 */
 	TFMT_RESET = 13,        /* a context of the device is gone with all that was allocated in it; aux = its number,
 	                           0 = the primary context, whose end takes the pools' memory along */

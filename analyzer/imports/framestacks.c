@@ -51,10 +51,12 @@ uint32_t framestacks_frame(struct framestacks *s, const char *name, size_t name_
 	    textset_add(&s->texts, 0, name, name_len)->number,
 	    textset_add(&s->texts, 0, file, file_len)->number,
 	    line,
-	    !is_python(name, file, file_len),
+	    is_python(name, file, file_len)				      ? FRAMESTACKS_PYTHON :
+	    strstr(name, "torch::autograd::Engine::evaluate_function(") ? FRAMESTACKS_AUTOGRAD :
+									FRAMESTACKS_NATIVE,
 	} };
 
-	s->has_native |= key.part[3];
+	s->has_native |= key.part[3] != FRAMESTACKS_PYTHON;
 	return keyset_add(&s->frames, key);
 }
 
@@ -64,9 +66,14 @@ void framestacks_push(struct framestacks *s, uint32_t frame)
 	s->frame[s->nr_frames++] = frame;
 }
 
-static bool is_native(const struct framestacks *s, size_t i)
+static enum framestacks_kind kind_of(const struct framestacks *s, size_t i)
 {
 	return s->frames.key[s->frame[i]].part[3];
+}
+
+static bool is_native(const struct framestacks *s, size_t i)
+{
+	return kind_of(s, i) != FRAMESTACKS_PYTHON;
 }
 
 static struct keyset_key list_hash(const struct framestacks *s)
@@ -85,15 +92,17 @@ static struct keyset_key list_hash(const struct framestacks *s)
 static uint32_t add_stack(struct framestacks *s)
 {
 	uint32_t leaf[2] = { 0, 0 }; /* of Python, native */
+	bool in_node = false;
 
 	for (size_t i = s->nr_frames; i-- > 0;) {
 		bool native = is_native(s, i);
 		bool is_border = native ? i && !is_native(s, i - 1) : i + 1 < s->nr_frames && is_native(s, i + 1);
 		uint32_t flag = !is_border ? 0 : native ? FRAMESTACKS_RUNS : FRAMESTACKS_ENTRY;
 
+		in_node |= kind_of(s, i) == FRAMESTACKS_AUTOGRAD;
 		leaf[native] = keyset_add(&s->nodes, (struct keyset_key){ { leaf[native], s->frame[i], flag } }) + 1;
 	}
-	return keyset_add(&s->pairs, (struct keyset_key){ { leaf[0], leaf[1] } });
+	return keyset_add(&s->pairs, (struct keyset_key){ { leaf[0], leaf[1], in_node } });
 }
 
 /* The same list comes again and again: only the first time it is taken apart. */

@@ -15,9 +15,9 @@
 
 struct framestacks {
 	struct textset texts;
-	struct keyset frames; /* name, file, line, is native */
+	struct keyset frames; /* name, file, line, enum framestacks_kind */
 	struct keyset nodes;  /* parent's number + 1 (0: none), frame, enum framestacks_flag */
-	struct keyset pairs;  /* Python node + 1, native node + 1 */
+	struct keyset pairs;  /* Python node + 1, native node + 1, 1: an autograd node runs in it */
 	struct keyset lists;  /* stacks as they came: a hash of 128 bits each */
 	uint32_t *list_pair;  /* of each list: its pair's number */
 	size_t list_pairs_room;
@@ -25,6 +25,8 @@ struct framestacks {
 	size_t nr_frames, frames_room;
 	bool has_native;
 };
+
+enum framestacks_kind { FRAMESTACKS_PYTHON, FRAMESTACKS_NATIVE, FRAMESTACKS_AUTOGRAD /* native: it runs an autograd node */ };
 
 enum framestacks_flag {
 	FRAMESTACKS_ENTRY = 1, /* Python: native code called it */

@@ -205,7 +205,8 @@ static bool take_entry(struct snapshotreader *r, struct pickle_value list, struc
 	e->action = (uint8_t)number;
 	for (uint32_t i = 0; i + 1 < nr; i += 2)
 		fill_entry(r, e, pickle_word(r->p, item[i]), item[i + 1]);
-	r->s->has_times |= e->time_us;
+	r->s->has_times |= e->time_us != 0;
+	r->s->has_stacks |= e->stack != 0;
 	return true;
 }
 

@@ -78,6 +78,7 @@ struct snapshot {
 	struct snapshot_settings settings;
 	struct keyset streams;
 	bool has_times;
+	bool has_stacks; /* some entry has one */
 	char why[4864]; /* why it could not be read */
 };
 

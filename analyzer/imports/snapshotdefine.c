@@ -62,7 +62,7 @@ static void define_node(const struct snapshot *s, struct tracemaker *t, uint32_t
 {
 	const uint32_t *part = s->stacks.nodes.key[number].part;
 	uint32_t parent = part[0] ? node_id(part[0] - 1) : 0;
-	bool is_native = s->stacks.frames.key[part[1]].part[3];
+	bool is_native = s->stacks.frames.key[part[1]].part[3] != FRAMESTACKS_PYTHON;
 
 	if (is_native)
 		define_frame(t, node_id(number), parent, TFMT_FRAME_NAMED, part[1] + 1, part[2] == FRAMESTACKS_RUNS);
@@ -110,10 +110,16 @@ void snapshotdefine_all(const struct snapshot *s, struct tracemaker *t)
 
 void snapshotdefine_stack(const struct snapshot *s, uint32_t stack, struct tfmt_event *ev)
 {
-	const uint32_t *part = stack ? s->stacks.pairs.key[stack - 1].part : NULL;
+	bool is_tensor = ev->kind == TFMT_TENSOR_ALLOC || ev->kind == TFMT_TENSOR_FREE || ev->kind == TFMT_TENSOR_OOM;
+	const uint32_t *part;
 
-	if (!part)
+	if (stack == SNAPSHOTDEFINE_NO_PYTHON)
+		ev->python_stack = TFMT_STACK_NO_PYTHON;
+	if (!stack || stack == SNAPSHOTDEFINE_NO_PYTHON)
 		return;
+	part = s->stacks.pairs.key[stack - 1].part;
+	if (part[2] && is_tensor)
+		ev->flags |= TFMT_FLAG_BACKWARD;
 	ev->python_stack = part[0] ? node_id(part[0] - 1) : TFMT_STACK_NO_PYTHON;
 	ev->native_stack = part[1] ? node_id(part[1] - 1) : TFMT_STACK_NOT_CAPTURED;
 }

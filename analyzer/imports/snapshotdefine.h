@@ -12,7 +12,10 @@
 /* Write all definitions. */
 void snapshotdefine_all(const struct snapshot *s, struct tracemaker *t);
 
-/* Give an event the stack of a pair (number + 1, 0 = none). */
+/* The stack of an entry that has none although others do: of a thread without Python. */
+#define SNAPSHOTDEFINE_NO_PYTHON UINT32_MAX
+
+/* Give an event the stack of a pair (number + 1, 0 = none), and say of a tensor's whether an autograd node runs in it. */
 void snapshotdefine_stack(const struct snapshot *s, uint32_t stack, struct tfmt_event *ev);
 
 /* The same of a call of the driver: it was PyTorch's allocator that made it. */

@@ -231,6 +231,17 @@ static uint64_t rounded(const struct snapshot_settings *o, uint64_t size)
 	return floor == size ? size : floor + step;
 }
 
+uint64_t snapshotplay_segment_bytes(const struct snapshotplay *p, uint64_t requested)
+{
+	uint64_t size = rounded(&p->s->settings, requested);
+
+	if (size <= TORCH_SMALL_MAX)
+		return TORCH_SMALL_SEGMENT;
+	if (size < TORCH_LARGE_MIN || p->s->settings.expandable_segments)
+		return (size + TORCH_LARGE_SEGMENT - 1) / TORCH_LARGE_SEGMENT * TORCH_LARGE_SEGMENT;
+	return (size + TORCH_SEGMENT_ROUND - 1) / TORCH_SEGMENT_ROUND * TORCH_SEGMENT_ROUND;
+}
+
 /* Does the allocator leave so much of a free block free when it takes the rest? */
 static bool cuts_off(const struct snapshot_settings *o, uint64_t size, uint64_t rest)
 {

@@ -54,6 +54,9 @@ uint64_t snapshotplay_known_size(const struct snapshotplay *p, const struct snap
 /* A block is freed: for good, or its memory waits for other streams. */
 void snapshotplay_free(struct snapshotplay *p, uint64_t address, bool is_pending);
 
+/* What the allocator takes from the driver for a block of so many bytes. */
+uint64_t snapshotplay_segment_bytes(const struct snapshotplay *p, uint64_t requested);
+
 /* Pages of the range that holds an address. */
 uint64_t snapshotplay_page_bytes(const struct snapshotplay *p, uint64_t address);
 

@@ -16,6 +16,7 @@
 #include "analyzer/imports/tracemaker.h"
 
 #define NS_PER_US 1000
+#define CUDA_OUT_OF_MEMORY 2 /* cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY */
 
 struct snapshottrace {
 	struct snapshot *s;
@@ -75,7 +76,7 @@ static void write_alloc(struct snapshottrace *w, struct snapshotplay *p, struct 
 	ev.size = b.size;
 	ev.aux = p->reserved;
 	ev.stream = b.stream;
-	ev.flags = b.is_private ? TFMT_FLAG_CAPTURING : 0;
+	ev.flags |= b.is_private ? TFMT_FLAG_CAPTURING : 0;
 	tell(w, p, TFMT_ALLOCATOR_ALLOC, b.address, b.requested ? b.requested : b.size);
 	tracemaker_event(&w->t, &ev);
 	if (is_pending)
@@ -260,10 +261,29 @@ static void write_end(struct snapshottrace *w, struct snapshotplay *p)
 
 /* ---- entries -------------------------------------------------------------------------------------- */
 
+/*
+ * The allocator asks the driver for a segment before it gives up, unless a limit of the user's forbids it: that there was
+ * not so much says which it was.
+ */
+static void write_refusal(struct snapshottrace *w, const struct snapshotplay *p, const struct snapshot_entry *e)
+{
+	struct tfmt_event ev = event(w, p, TFMT_MEMORY_INFO, 0);
+
+	ev.size = e->address;
+	tracemaker_event(&w->t, &ev);
+	ev = event(w, p, TFMT_ALLOC_FAILED, e->stack);
+	snapshotdefine_call(w->s, e->stack, &ev);
+	ev.size = snapshotplay_segment_bytes(p, e->size);
+	ev.aux = CUDA_OUT_OF_MEMORY;
+	if (e->address < ev.size)
+		tracemaker_event(&w->t, &ev);
+}
+
 static void write_oom(struct snapshottrace *w, const struct snapshotplay *p, const struct snapshot_entry *e)
 {
 	struct tfmt_event ev = event(w, p, TFMT_TENSOR_OOM, e->stack);
 
+	write_refusal(w, p, e);
 	tell(w, p, TFMT_ALLOCATOR_OOM, e->address, e->size);
 	ev.address = p->allocated;
 	ev.size = e->size;
@@ -295,12 +315,14 @@ static void write_free_of(struct snapshottrace *w, struct snapshotplay *p, const
 	}
 }
 
-static struct addressmap_entry entry_range(const struct snapshot_entry *e)
+static struct addressmap_entry entry_range(const struct snapshot *s, const struct snapshot_entry *e)
 {
+	uint32_t none = s->has_stacks ? SNAPSHOTDEFINE_NO_PYTHON : 0;
+
 	return (struct addressmap_entry){ .address = e->address,
 					  .size = e->size,
 					  .requested = e->size,
-					  .stack = e->stack,
+					  .stack = e->stack ? e->stack : none,
 					  .stream = e->stream,
 					  .state = SNAPSHOT_ALLOCATED,
 					  .is_private = e->is_private };
@@ -310,7 +332,7 @@ static struct addressmap_entry entry_range(const struct snapshot_entry *e)
 static void write_alloc_of(struct snapshottrace *w, struct snapshotplay *p, const struct snapshot_entry *e)
 {
 	const struct addressmap_entry *before = addressmap_find(&p->now.blocks, e->address);
-	struct addressmap_entry b = entry_range(e);
+	struct addressmap_entry b = entry_range(w->s, e);
 
 	if (before) {
 		const struct addressmap_entry freed = *before;
@@ -346,7 +368,7 @@ static size_t write_entry(struct snapshottrace *w, struct snapshotplay *p, size_
 		write_free_of(w, p, e, false);
 		break;
 	case TFMT_ALLOCATOR_SEGMENT_ALLOC:
-		write_take(w, p, entry_range(e));
+		write_take(w, p, entry_range(w->s, e));
 		break;
 	case TFMT_ALLOCATOR_SEGMENT_FREE:
 		g = addressmap_find(&p->now.segments, e->address);
@@ -354,10 +376,10 @@ static size_t write_entry(struct snapshottrace *w, struct snapshotplay *p, size_
 			write_give(w, p, *g);
 		break;
 	case TFMT_ALLOCATOR_SEGMENT_MAP:
-		write_map(w, p, entry_range(e));
+		write_map(w, p, entry_range(w->s, e));
 		break;
 	case TFMT_ALLOCATOR_SEGMENT_UNMAP:
-		write_unmap(w, p, entry_range(e));
+		write_unmap(w, p, entry_range(w->s, e));
 		break;
 	case TFMT_ALLOCATOR_OOM:
 		write_oom(w, p, e);

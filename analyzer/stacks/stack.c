@@ -99,11 +99,16 @@ static bool is_torch_function(const char *name)
 	return strstr(name, " torch::") || strstr(name, " at::") || strstr(name, " c10::");
 }
 
-/* The interpreter, and what starts a program. */
-static bool is_interpreter_function(const char *name)
+/* The interpreter, what binds C++ to it, and what starts a program or a thread. */
+static bool is_runtime_function(const char *name)
 {
-	return !strncmp(name, "_Py", 3) || !strncmp(name, "Py", 2) || !strncmp(name, "__libc_start", 12) ||
-	       !strcmp(name, "_start");
+	static const char *const begin[] = { "_Py",  "Py",	  "pybind11::",	  "std::", "__libc_start",
+					     "_start", "clone3", "__clone", "start_thread", "execute_native_thread_routine" };
+
+	for (size_t i = 0; i < sizeof(begin) / sizeof(*begin); i++)
+		if (!strncmp(name, begin[i], strlen(begin[i])))
+			return true;
+	return false;
 }
 
 static void fill_named(struct stack_frame *out, const struct stack_source *source, const struct tfmt_frame *frame)
@@ -116,7 +121,7 @@ static void fill_named(struct stack_frame *out, const struct stack_source *sourc
 	out->file = strcmp(code.file, "??") != 0 && *code.file ? code.file : NULL;
 	out->line = code.first_line;
 	out->torch = is_torch_function(code.name);
-	out->framework = out->torch || is_interpreter_function(code.name);
+	out->framework = out->torch || is_runtime_function(code.name);
 }
 
 static void fill_node(struct stack_frame *out, const struct stack_source *source, const struct tfmt_frame *frame)
