@@ -60,7 +60,7 @@ void pageranges_remove(struct pageranges *p, uint64_t address, uint64_t size)
 	size_t from = first_from(p, address), to = from, nr = 0;
 	struct pagerange rest[2];
 
-	if (!size || size > UINT64_MAX - address)
+	if (!p->nr || !size || size > UINT64_MAX - address)
 		return;
 	for (; to < p->nr && p->range[to].address < address + size; to++) {
 		struct pagerange r = p->range[to];

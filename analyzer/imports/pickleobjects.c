@@ -156,10 +156,3 @@ void pickleobjects_forget(struct pickleobjects *o, struct pickle_value v)
 	o->object[v.object].memo = 0;
 	pickleobjects_drop(o, v);
 }
-
-struct pickle_value pickleobjects_recall(const struct pickleobjects *o, uint64_t number)
-{
-	uint32_t n = number < o->nr_memo ? o->memo[number] : 0;
-
-	return (struct pickle_value){ .type = n ? o->object[n].type : PICKLE_NONE, .object = n };
-}

@@ -68,6 +68,11 @@ void pickleobjects_memoize(struct pickleobjects *o, uint32_t number, struct pick
 void pickleobjects_forget(struct pickleobjects *o, struct pickle_value v);
 
 /* What the memo has under a number: NONE if nothing. The reference is the memo's. */
-struct pickle_value pickleobjects_recall(const struct pickleobjects *o, uint64_t number);
+static inline struct pickle_value pickleobjects_recall(const struct pickleobjects *o, uint64_t number)
+{
+	uint32_t n = number < o->nr_memo ? o->memo[number] : 0;
+
+	return (struct pickle_value){ .type = n ? o->object[n].type : PICKLE_NONE, .object = n };
+}
 
 #endif

@@ -340,6 +340,7 @@ static int read_segment(struct snapshotreader *r, struct pickle_value dict)
 	if (device >= TFMT_NR_DEVICES)
 		return failed_device(s, device);
 	note_device(s, device);
+	s->settings.expandable_segments |= g.is_expandable; /* which older ones do not tell otherwise */
 	read_blocks(r, &g, pickle_get(r->p, dict, WORD_blocks));
 	s->segment = heap_grow(s->segment, &s->segments_room, s->nr_segments + 1, sizeof(*s->segment));
 	s->segment[s->nr_segments++] = g;

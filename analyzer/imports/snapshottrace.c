@@ -16,6 +16,7 @@
 #include "analyzer/imports/tracemaker.h"
 
 #define NS_PER_US 1000
+#define PAGES_MAX (1u << 24)
 #define CUDA_OUT_OF_MEMORY 2 /* cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY */
 
 struct snapshottrace {
@@ -25,6 +26,7 @@ struct snapshottrace {
 	size_t at[TFMT_NR_DEVICES]; /* the next entry */
 	struct snapshotranges ranges;
 	uint64_t time_ns;           /* of what is written next */
+	uint64_t nr_pages;          /* written so far */
 };
 
 /* ---- single events -------------------------------------------------------------------------------- */
@@ -111,13 +113,19 @@ static void write_give(struct snapshottrace *w, struct snapshotplay *p, struct a
 	snapshotplay_give(p, segment.address);
 }
 
-/* Each page is memory of its own, so that any can go without the others. */
+/*
+ * Each page is memory of its own, so that any can go without the others. A file may claim as many as it likes: those of
+ * real ones are a million at most, and what is beyond goes and comes as a whole.
+ */
 static void each_page(struct snapshottrace *w, struct snapshotplay *p, const struct addressmap_entry *range,
 		      enum tfmt_kind kind)
 {
 	uint64_t page = snapshotplay_page_bytes(p, range->address), end = range->address + range->size;
 	struct addressmap_entry part = *range;
 
+	if (w->nr_pages > PAGES_MAX || range->size / page > PAGES_MAX - w->nr_pages)
+		page = range->size;
+	w->nr_pages += range->size / page;
 	for (; part.address < end; part.address += part.size) {
 		part.size = end - part.address < page ? end - part.address : page;
 		write_driver(w, p, kind, TFMT_SPACE_HANDLE, &part);

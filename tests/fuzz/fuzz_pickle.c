@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Fuzzer of memory snapshots: one is refused with a reason, or becomes a trace that can be read. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
