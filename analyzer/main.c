@@ -10,6 +10,8 @@
 
 #include "analyzer/base/message.h"
 #include "analyzer/command.h"
+#include "analyzer/imports/import.h"
+#include "analyzer/recording/recording.h"
 
 /* setup/version.sh gives both as they are, without quotes. */
 #define TEXT(words) #words
@@ -31,6 +33,7 @@ static const struct command commands[] = {
 	{ "diff",     cmd_diff,     "what grew from one recording or baseline to another" },
 	{ "names",    cmd_names,    "look by which names a program that runs holds its tensors" },
 	{ "info",     cmd_info,     "what a recording holds: processes, devices, duration, losses" },
+	{ "import",   cmd_import,   "make a recording of what another tool has recorded" },
 	{ "dump",     cmd_dump,     "every event of a recording" },
 	{ "verify",   cmd_verify,   "is a recording whole, cut off or damaged" },
 	{ "anonymize", cmd_anonymize, "a copy of a recording without the names in it" },
@@ -160,6 +163,7 @@ int main(int argc, char **argv)
 	int status;
 
 	fill_closed_streams();
+	recording_convert = import_temporary;
 	if (!words)
 		return message_error("out of memory");
 	memcpy(words, argv, (size_t)argc * sizeof(*words));

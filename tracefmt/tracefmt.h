@@ -87,7 +87,8 @@ enum tfmt_kind {
 	TFMT_HANDLE_RETAIN = 8, /* virtual memory: one more reference to the handle `address` */
 	TFMT_MAP = 9,           /* virtual memory: [address, address+size) shows handle aux: a reference */
 	TFMT_UNMAP = 10,        /* virtual memory: [address, address+size) shows nothing any more */
-	TFMT_MEMORY_INFO = 11,  /* a sample of what the driver says: size = free bytes, aux = total bytes */
+	TFMT_MEMORY_INFO = 11,  /* a sample of what the driver says: size = free bytes, aux = total bytes (0: not
+	                           known) */
 	TFMT_LOST = 12,         /* size = number of events that this thread dropped since its last one; device 255 */
 	TFMT_RESET = 13,        /* a context of the device is gone with all that was allocated in it; aux = its number,
 	                           0 = the primary context, whose end takes the pools' memory along */
@@ -346,6 +347,8 @@ enum tfmt_frame_kind {
 	                          are those of the forward call that made the node; 0: of what runs it */
 	TFMT_FRAME_PYTHON_ENTRY = 5, /* as PYTHON; native code called the interpreter here: it and the newer frames up
 	                          to the next such one run in one native frame of b = 1 */
+	TFMT_FRAME_NAMED = 6, /* native, told by name instead of address: a = code id, whose first line is its line, 0 =
+	                          not known; b as of NATIVE */
 };
 
 /* How a code object's table maps positions to lines (facts: CPython 3.8-3.9, 3.10, 3.11 and later). */

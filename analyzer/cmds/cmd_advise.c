@@ -38,7 +38,10 @@ static void advise_text(struct emit *e, const struct replay *m, const struct rep
 		return;
 	}
 	emit_heading(e, "%s", print_device_title(title, sizeof(title), m, d));
-	if (!is_needed)
+	if (!is_needed && !d->capacity_bytes)
+		emit_text(e, "Whether memory was scarce is not known: %s reserved of an unknown capacity. --always looks anyway.",
+			  human_bytes(size, d->books->reserved_peak_bytes));
+	else if (!is_needed)
 		emit_text(e, "Memory was not scarce: %s of %s reserved. --always looks anyway.",
 			  human_bytes(size, d->books->reserved_peak_bytes), human_bytes(title, d->capacity_bytes));
 	else if (!all->device)

@@ -60,6 +60,7 @@ static const char *const stop_names[] = {
 static const struct {
 	const char *key, *label;
 } info_lines[] = {
+	{ "imported", "made of" },
 	{ "script", "script" },
 	{ "argv", "command line" },
 	{ "exe", "executable" },
@@ -133,11 +134,13 @@ static void print_values(struct emit *e, const struct tfmt_reader *reader)
 }
 
 /* Who wrote the trace, if it says so. */
-static void print_recorder(struct emit *e, const struct tfmt_header *h)
+static void print_recorder(struct emit *e, const struct tfmt_header *h, bool is_own)
 {
 	emit_string(e, "recorder_version", NULL, h->recorder[0] ? h->recorder : NULL);
 	emit_string(e, "recorder_commit", NULL, h->commit[0] ? h->commit : NULL);
 	emit_uint(e, "must_understand", NULL, h->must);
+	if (!is_own)
+		return;
 	if (!h->recorder[0])
 		emit_label(e, NULL, "recorded by", "not known: it does not say");
 	else
@@ -156,7 +159,7 @@ static void print_devices(struct emit *e, const struct tfmt_reader *reader)
 		emit_object_begin(e, NULL, NULL);
 		emit_uint(e, "device", NULL, i);
 		emit_string(e, "name", NULL, d.name);
-		if (d.capacity_bytes == TFMT_CAPACITY_UNLIMITED)
+		if (d.capacity_bytes == TFMT_CAPACITY_UNLIMITED || !d.capacity_bytes)
 			emit_null(e, "capacity_bytes", NULL);
 		else
 			emit_bytes(e, "capacity_bytes", NULL, d.capacity_bytes);
@@ -180,6 +183,8 @@ static void print_devices(struct emit *e, const struct tfmt_reader *reader)
 		emit_string(e, NULL, label, *d.name ? d.name : "unknown");
 		if (d.capacity_bytes == TFMT_CAPACITY_UNLIMITED)
 			emit_string(e, NULL, "  capacity", "unlimited");
+		else if (!d.capacity_bytes)
+			emit_string(e, NULL, "  capacity", "not known");
 		else
 			emit_bytes(e, NULL, "  capacity", d.capacity_bytes);
 	}
@@ -284,17 +289,20 @@ static void print_volume(struct emit *e, const struct traceview *v, uint64_t byt
 		emit_null(e, "bytes_per_event", NULL);
 }
 
-static void print_process(struct emit *e, const struct traceview *v, uint64_t bytes, const struct counted *counted)
+/* `name` is what the trace is called. What is imported was never a process that vramtrace saw. */
+static void print_process(struct emit *e, const struct traceview *v, const char *name, uint64_t bytes,
+			  const struct counted *counted)
 {
 	const struct tfmt_header *h = v->header;
 	const char *program = tfmt_reader_info_value(v->reader, "program");
+	bool is_own = !tfmt_reader_info_value(v->reader, "imported");
 	size_t storage = h->storage <= TFMT_STORAGE_SEALED ? h->storage : TFMT_STORAGE_ANONYMOUS;
 
-	emit_string(e, "trace", "trace", v->path);
-	emit_string(e, "program", "program", program);
-	emit_string(e, "host", "host", h->host);
-	emit_int(e, "pid", "pid", h->pid);
-	print_recorder(e, h);
+	emit_string(e, "trace", "trace", name);
+	emit_string(e, "program", is_own ? "program" : NULL, program);
+	emit_string(e, "host", is_own ? "host" : NULL, h->host);
+	emit_int(e, "pid", is_own ? "pid" : NULL, h->pid);
+	print_recorder(e, h, is_own);
 	emit_unix_ns(e, "start_unix_ns", "start", h->start_real_ns);
 	emit_ns(e, "duration_ns", "duration", v->last_ns - h->start_mono_ns);
 	print_end(e, tfmt_reader_summary(v->reader));
@@ -305,7 +313,7 @@ static void print_process(struct emit *e, const struct traceview *v, uint64_t by
 	emit_int(e, "format_version", NULL, h->version);
 	emit_bool(e, "simulated", NULL, h->simulated);
 	emit_string(e, "storage", NULL, storages[storage].name);
-	emit_string(e, "storage_promise", "storage", storages[storage].promise);
+	emit_string(e, "storage_promise", is_own ? "storage" : NULL, storages[storage].promise);
 	print_losses(e, tfmt_reader_summary(v->reader));
 }
 
@@ -341,7 +349,7 @@ static void read_through(struct traceview *v, struct counted *counted)
 }
 
 /* A trace that can be read; "error" says what is wrong with it all the same. */
-static void show_trace(struct emit *e, struct traceview *v, struct totals *t)
+static void show_trace(struct emit *e, struct traceview *v, const char *name, struct totals *t)
 {
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
 	struct stat st;
@@ -352,7 +360,7 @@ static void show_trace(struct emit *e, struct traceview *v, struct totals *t)
 	if (t->processes)
 		emit_blank(e);
 	emit_object_begin(e, NULL, NULL);
-	print_process(e, v, bytes, &counted);
+	print_process(e, v, name, bytes, &counted);
 	emit_string(e, "error", NULL, v->trouble[0] ? v->trouble : NULL);
 	emit_object_end(e);
 	t->processes++;
@@ -372,7 +380,7 @@ static int show_traces(struct emit *e, const struct recording *r, struct totals 
 	emit_array_begin(e, "process_list", NULL);
 	for (size_t i = 0; i < r->nr_traces; i++) {
 		if (!traceview_open(&v, r->trace[i]))
-			show_trace(e, &v, t);
+			show_trace(e, &v, recording_trace_name(r, i), t);
 		if (v.trouble[0])
 			status = message_error("%s", v.trouble);
 		traceview_close(&v);

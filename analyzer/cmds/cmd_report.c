@@ -82,7 +82,7 @@ static const char *end_text(char *buf, size_t size, const struct replay *m)
 	else if (m->nr_processes > 1)
 		snprintf(buf, size, "%zu processes, %s", m->nr_processes, ends[m->end]);
 	else
-		snprintf(buf, size, "%s", ends[m->end]);
+		snprintf(buf, size, "%s", m->process[0].imported ? "taken" : ends[m->end]);
 	return buf;
 }
 
@@ -103,7 +103,10 @@ static void text_program(struct emit *e, const struct replay *m, const struct re
 {
 	const char *name = *p->program ? print_short_path(p->program) : m->recording.path;
 	char with[128];
-	int n = snprintf(with, sizeof(with), "%s%.40s%s%.40s", p->torch ? ", torch " : "", p->torch ? p->torch : "",
+	int n = snprintf(with, sizeof(with), "%s%.40s%s%.40s", p->torch ? ", torch " : p->imported ? ", " : "",
+			 p->torch      ? p->torch :
+			 p->imported   ? p->imported :
+					 "",
 			 p->simulated ? ", simulated GPU " : "", p->simulated ? p->simulated : "");
 
 	if (strlen(name) + (size_t)n <= PAGE_WIDTH || n + 3 >= PAGE_WIDTH)

@@ -181,14 +181,14 @@ static void show_unreadable(struct emit *e)
 	emit_text(e, "unreadable");
 }
 
-static enum health verify_trace(struct emit *e, const char *path)
+static enum health verify_trace(struct emit *e, const char *path, const char *name)
 {
 	enum health health = DAMAGED;
 	struct traceview v;
 	struct stat st;
 
-	emit_object_begin(e, NULL, path);
-	emit_string(e, "trace", NULL, path);
+	emit_object_begin(e, NULL, name);
+	emit_string(e, "trace", NULL, name);
 	emit_uint(e, "bytes", NULL, stat(path, &st) ? 0 : (uint64_t)st.st_size);
 	progress_begin(path);
 	if (!traceview_open(&v, path))
@@ -249,7 +249,7 @@ int cmd_verify(int argc, const char **argv)
 	emit_string(e, "path", NULL, argv[1]);
 	emit_array_begin(e, "traces", NULL);
 	for (size_t i = 0; i < r.nr_traces; i++) {
-		make_worse(&worst, verify_trace(e, r.trace[i]));
+		make_worse(&worst, verify_trace(e, r.trace[i], recording_trace_name(&r, i)));
 	}
 	emit_array_end(e);
 	print_unrecorded(e, r.unrecorded, r.nr_unrecorded);

@@ -257,6 +257,8 @@ struct residual_figures {
 	uint64_t ledger; /* what calls have taken, as it stands */
 	struct residual_parts last; /* the latest sample; zero before the first */
 	bool has_last;   /* it was taken since the primary context was last reset */
+	bool has_free;   /* instead, a sample told what was free but not of how much, as those of other tools */
+	uint64_t free, free_ledger; /* of that sample; what calls had taken then */
 };
 
 /* Valid, and at one place, as long as the books. */

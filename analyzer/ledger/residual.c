@@ -133,6 +133,14 @@ static bool is_nearer(const struct residual *r, const struct residual_parts *p)
 	return distance(p->time_ns, r->peak_ns) <= distance(r->nearest.time_ns, r->peak_ns);
 }
 
+/* Nothing adds up to an unknown total. */
+static void sample_free(struct residual *r, uint64_t bytes)
+{
+	r->figures.has_free = true;
+	r->figures.free = bytes;
+	r->figures.free_ledger = r->figures.ledger;
+}
+
 static void sample(struct residual *r, const struct tfmt_event *ev)
 {
 	struct residual_parts p = {
@@ -189,7 +197,10 @@ void residual_event(struct residual *r, const struct tfmt_event *ev)
 {
 	switch (ev->kind) {
 	case TFMT_MEMORY_INFO:
-		sample(r, ev);
+		if (ev->aux)
+			sample(r, ev);
+		else
+			sample_free(r, ev->size);
 		break;
 	case TFMT_PROCESS_INFO:
 		r->knows_own = ev->size != 0;

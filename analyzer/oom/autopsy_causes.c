@@ -224,6 +224,8 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_say(f, sum_text(a));
 	if (!a->failure->refused && a->failure->free_known && a->failure->free < a->failure->asked)
 		autopsy_evidence(f, SAID(limit_came_first, fact_bytes("free", a->failure->free)));
+	if (a->device->process->imported && !a->capacity)
+		autopsy_evidence(f, SAID(others_not_recorded, NO_FACTS));
 	if (first >= CATEGORY_UNKNOWN)
 		return true;
 	autopsy_evidence(f, SAID(sum_mostly, fact_name("category", category_names[first]),

@@ -20,17 +20,24 @@ static struct failures_of_device *device_of(struct failures *f, const struct rep
 	return &f->device[f->nr_devices++];
 }
 
-/* What the driver had free: its latest sample, and what has changed since. */
+/* What the driver had free at a sample, and what has changed since. */
+static void see_free(struct failure *failure, uint64_t then, uint64_t ledger_then, uint64_t ledger)
+{
+	int64_t bytes = (int64_t)then + (int64_t)(ledger_then - ledger);
+
+	failure->free = bytes > 0 ? (uint64_t)bytes : 0;
+	failure->free_known = true;
+}
+
 static void see_driver(struct failure *failure, const struct residual_figures *r)
 {
 	const struct residual_parts *last = &r->last;
-	int64_t free_bytes;
 
+	if (r->has_free && !r->has_last)
+		see_free(failure, r->free, r->free_ledger, r->ledger);
 	if (!r->has_last || !last->total)
 		return;
-	free_bytes = (int64_t)(last->total - last->used) + (int64_t)(last->ledger - r->ledger);
-	failure->free = free_bytes > 0 ? (uint64_t)free_bytes : 0;
-	failure->free_known = true;
+	see_free(failure, last->total - last->used, last->ledger, r->ledger);
 	failure->other_processes = last->other_processes;
 	failure->others_known = last->knows_processes;
 	if (last->knows_driver)

@@ -81,8 +81,8 @@ static const char *no_frames_text(char *buf, size_t size, const struct replay_pr
 		return buf;
 	}
 	if (!tfmt_reader_thread(p->reader, g->thread, &thread))
-		thread.name = "unknown";
-	if (!strncmp(thread.name, "pt_autograd", strlen("pt_autograd")))
+		snprintf(buf, size, "allocated on a thread that runs no Python");
+	else if (!strncmp(thread.name, "pt_autograd", strlen("pt_autograd")))
 		snprintf(buf, size, "allocated in PyTorch's backward (thread %s runs no Python)",
 			 thread.name);
 	else

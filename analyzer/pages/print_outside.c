@@ -117,6 +117,10 @@ unsigned print_outside(struct emit *e, const struct replay_device *d, const stru
 	int64_t bytes = list_parts(&l, o, d->has_tensors);
 	char size[HUMAN_MAX], used[HUMAN_MAX];
 
+	if (d->process->imported && !o->is_sampled) {
+		emit_label(e, NULL, "outside PyTorch", "%8s   not recorded: it was made of a %s", "-", d->process->imported);
+		return 1;
+	}
 	if (!l.nr)
 		return 0;
 	emit_label(e, NULL, d->has_tensors ? "outside PyTorch" : "beside that", "%8s   %s",

@@ -203,6 +203,27 @@ static int find_traces(struct recording *r)
 	return 0;
 }
 
+const char *(*recording_convert)(const char *path, char *why, size_t size);
+
+/* The single trace that a path means. Returns 0, or why[] has the reason. */
+static int take_file(struct recording *r, const char *path, char *why, size_t size)
+{
+	const char *converted;
+
+	*why = 0;
+	converted = recording_convert ? recording_convert(path, why, size) : NULL;
+	if (*why)
+		return -1;
+	add_trace(r, heap_copy(converted ? converted : path));
+	r->is_converted = converted;
+	return 0;
+}
+
+const char *recording_trace_name(const struct recording *r, size_t trace)
+{
+	return r->is_converted ? r->path : r->trace[trace];
+}
+
 int recording_open(struct recording *r, const char *path, char *why, size_t size)
 {
 	char own[PATH_MAX], text[UNRECORDED_TEXT_MAX];
@@ -217,7 +238,8 @@ int recording_open(struct recording *r, const char *path, char *why, size_t size
 		r->folder = heap_copy(own);
 		err = find_traces(r);
 	} else if (!err && !S_ISDIR(st.st_mode)) {
-		add_trace(r, heap_copy(path));
+		if (take_file(r, path, why, size))
+			return -1;
 	} else if (!err) {
 		err = find_generation(r, path);
 		if (!err)

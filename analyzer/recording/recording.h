@@ -9,9 +9,17 @@
 #ifndef VT_RECORDING_H
 #define VT_RECORDING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "analyzer/recording/unrecorded.h"
+
+/*
+ * Makes a trace of a file that is none, for as long as the process lives: returns its path, which stays the function's;
+ * NULL of any other file; or NULL after writing one sentence into why[size], which is empty before. NULL here, until
+ * somebody above knows such files.
+ */
+extern const char *(*recording_convert)(const char *path, char *why, size_t size);
 
 struct recording {
 	char *path;    /* as the user gave it */
@@ -24,6 +32,7 @@ struct recording {
 	unsigned *run_number;  /* of each: 1 is the first */
 	size_t nr_runs;
 	unsigned run_shown;    /* the number of the run whose traces these are; 0 = it is none */
+	bool is_converted;     /* the single trace was made of a file that is none (recording_convert) */
 	unsigned runs_wanted;  /* how many there were to be; some may have no recording */
 };
 
@@ -33,6 +42,9 @@ struct recording {
  */
 int recording_open(struct recording *r, const char *path, char *why, size_t size);
 void recording_release(struct recording *r);
+
+/* What people are to be told of a trace: its path, or that of the file that it was made of. */
+const char *recording_trace_name(const struct recording *r, size_t trace);
 
 /*
  * Show fn the folder of every generation that the recording's path holds, itself first, with its number; of a path

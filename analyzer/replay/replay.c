@@ -184,6 +184,7 @@ static void process_ask(struct replay_process *p)
 	p->torch = info_text(p, "torch");
 	p->allocator_conf = info_text(p, "allocator_conf");
 	p->simulated = info_text(p, "simulated");
+	p->imported = info_text(p, "imported");
 	p->lost_events = p->summary->lost_events;
 }
 

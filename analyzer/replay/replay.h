@@ -67,6 +67,7 @@ struct replay_process {
 	const char *torch;                /* version, NULL = no PyTorch seen */
 	const char *allocator_conf;       /* NULL = none */
 	const char *simulated;            /* GPU profile, NULL = a real device */
+	const char *imported;             /* what another tool wrote that this was made of; NULL = a recording */
 	uint64_t start_ns;                /* its start on the recording's clock */
 	uint64_t last_ns;                 /* its last event on the recording's clock */
 	uint64_t last_event_ns;           /* likewise, CLOCK_MONOTONIC */

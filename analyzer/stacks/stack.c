@@ -88,6 +88,42 @@ static void fill_native(struct stack_frame *out, const struct stack_source *sour
 			 (symbol.function && !strcmp(symbol.function, "_start"));
 }
 
+/* By its name, as symbols have it: no file that was mapped is known. */
+static bool is_torch_function(const char *name)
+{
+	static const char *const spaces[] = { "at::", "c10::", "c10d::", "torch::", "caffe2::", "THP" };
+
+	for (size_t i = 0; i < sizeof(spaces) / sizeof(*spaces); i++)
+		if (!strncmp(name, spaces[i], strlen(spaces[i])))
+			return true;
+	return strstr(name, " torch::") || strstr(name, " at::") || strstr(name, " c10::");
+}
+
+/* The interpreter, what binds C++ to it, and what starts a program or a thread. */
+static bool is_runtime_function(const char *name)
+{
+	static const char *const begin[] = { "_Py",  "Py",	  "pybind11::",	  "std::", "__libc_start",
+					     "_start", "clone3", "__clone", "start_thread", "execute_native_thread_routine" };
+
+	for (size_t i = 0; i < sizeof(begin) / sizeof(*begin); i++)
+		if (!strncmp(name, begin[i], strlen(begin[i])))
+			return true;
+	return false;
+}
+
+static void fill_named(struct stack_frame *out, const struct stack_source *source, const struct tfmt_frame *frame)
+{
+	struct tfmt_code code;
+
+	if (!tfmt_reader_code(source->reader, (uint32_t)frame->a, &code))
+		return;
+	out->function = code.name;
+	out->file = strcmp(code.file, "??") != 0 && *code.file ? code.file : NULL;
+	out->line = code.first_line;
+	out->torch = is_torch_function(code.name);
+	out->framework = out->torch || is_runtime_function(code.name);
+}
+
 static void fill_node(struct stack_frame *out, const struct stack_source *source, const struct tfmt_frame *frame)
 {
 	out->node = true;
@@ -108,11 +144,13 @@ static void expand_one(struct stack *stack, const struct stack_source *source, u
 		out = stack_push(stack);
 		out->from_forward = from_forward;
 		out->entry = frame.kind == TFMT_FRAME_PYTHON_ENTRY;
-		out->runs_python = frame.kind == TFMT_FRAME_NATIVE && frame.b == 1;
+		out->runs_python = (frame.kind == TFMT_FRAME_NATIVE || frame.kind == TFMT_FRAME_NAMED) && frame.b == 1;
 		if (frame.kind == TFMT_FRAME_PYTHON || frame.kind == TFMT_FRAME_PYTHON_ENTRY)
 			fill_python(out, source, &frame);
 		else if (frame.kind == TFMT_FRAME_NODE)
 			fill_node(out, source, &frame);
+		else if (frame.kind == TFMT_FRAME_NAMED)
+			fill_named(out, source, &frame);
 		else if (frame.kind == TFMT_FRAME_NATIVE)
 			fill_native(out, source, frame.a, innermost);
 		else
@@ -257,6 +295,8 @@ const char *stack_frame_text(char *buf, size_t size, const struct stack_frame *f
 		snprintf(buf, size, "%s:%" PRIu32 " in %s", f->file, f->line, function);
 	else if (f->python)
 		snprintf(buf, size, "%s in %s", f->file ? f->file : "?", function);
+	else if (f->function && !f->module)
+		snprintf(buf, size, "%s", function);
 	else if (f->module && f->function)
 		snprintf(buf, size, "%s in %s", function, basename_of(f->module));
 	else if (f->module)

@@ -22,6 +22,9 @@ try dump --kind , a
 try dump --from soon a
 try dump --to 3x a
 try dump --from 5s --to 300ms a
+try import
+try import a b
+try import missing.pickle
 try anonymize
 try anonymize a
 try anonymize a b c

@@ -2,6 +2,7 @@
 """docs/schemas has a schema of every JSON document, which has all of its keys, and no key that is in none."""
 
 import json
+import pickle
 import re
 import shutil
 import subprocess
@@ -131,6 +132,8 @@ def of_goldens(vramtrace, tmp_path_factory):
     told.ask("info", "--strings", folder / "training.vtr")
     told.ask("verify", "--repair", folder / "clean.vtr", folder / "damaged.vtr")
     told.ask("anonymize", folder / "training.vtr", folder / "shared.vtr")
+    (folder / "snapshot.pickle").write_bytes(pickle.dumps({"segments": [], "device_traces": []}))
+    told.ask("import", folder / "snapshot.pickle", "-o", folder / "imported.vtr")
     told.ask("peak", "--spans", "-", folder / "training.vtr", input=f"0 0 {2**64 - 1} all\n", stdin=None)
     told.ask("estimate", "--parameters", "7B")
     told.ask("gpu")
@@ -159,6 +162,7 @@ def failures(told, folder):
     told.ask("verify", folder / "nowhere.vtr")
     told.ask("verify", folder / "broken.vtr")
     told.ask("anonymize", folder / "nowhere.vtr", folder / "no.vtr")
+    told.ask("import", folder / "nowhere.pickle", "-o", folder / "no.vtr")
     told.ask("leaks", "--series", "-", input="nothing\n", stdin=None)
     told.ask("max-fit", "--max", "2", "--simulate", "a100-40", "-q", "--", "/bin/sh", "-c", "exit {}")
 

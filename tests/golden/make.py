@@ -140,7 +140,16 @@ def named(_):
     record("named", [PYTHON / "bin" / "python3", "named.py"], VRAMTRACE_NAMES="oom")
 
 
-PROGRAMS = {"hurried": hurried, "past-hooks": past_hooks, "named": named}
+def imported(_):
+    """No program: what another tool has recorded."""
+    output = JOB / "imported.rec"
+    snapshot = HERE.parent / "fuzz" / "corpus" / "pickle" / "protocol4"
+    subprocess.run([BUILD / "vramtrace", "import", "-o", output, snapshot], check=True)
+    (trace,) = output.glob("*.vtr")
+    shutil.copyfile(trace, GOLDEN / "imported.vtr")
+
+
+PROGRAMS = {"hurried": hurried, "past-hooks": past_hooks, "named": named, "imported": imported}
 
 
 def break_copies():

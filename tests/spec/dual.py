@@ -118,16 +118,25 @@ def python_lines(frames):
     return lines
 
 
-def native_place(module, offset, cut):
+def native_place(module, offset, cut, named):
+    if named:
+        return ("named", *named)
     return (module, offset) if cut is None else ("cut", cut or None)
+
+
+def native_place_said(frame):
+    if "cut" in frame:
+        return "cut", frame["cut"]
+    if frame["module"] is None and frame["function"]:
+        return "named", frame["file"], frame["line"] or 0, frame["function"]
+    return frame["module"], frame["offset"]
 
 
 def comparable(line):
     """A line of dump without what is not the format's: the phase, and inlined functions of native code."""
     line = {name: value for name, value in line.items() if name != "phase"}
     if line["native"]:
-        places = [("cut", f["cut"]) if "cut" in f else (f["module"], f["offset"]) for f in line["native"]]
-        line["native"] = [place for place, _ in groupby(places)]
+        line["native"] = [place for place, _ in groupby(map(native_place_said, line["native"]))]
     return line
 
 

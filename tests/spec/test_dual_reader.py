@@ -92,7 +92,7 @@ def check_report(trace, path):
 @every_golden
 def test_goldens_name_no_folder_of_a_machine(golden):
     trace = vtf.read(golden)
-    assert trace.header.host == "golden"
+    assert trace.header.host in ("golden", "")  # what is imported has none
     payloads = [payload for versions in trace.definitions.payloads.values() for _, payload in versions]
     assert payloads
     assert [payload for payload in payloads if any(folder in payload for folder in PRIVATE_FOLDERS)] == []

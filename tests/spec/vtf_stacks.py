@@ -7,11 +7,11 @@ from collections import namedtuple
 import vtf
 
 FIRST_STACK = 2
-PYTHON, NATIVE, CUT, NODE, PYTHON_CALLED = 1, 2, 3, 4, 5
+PYTHON, NATIVE, CUT, NODE, PYTHON_CALLED, NAMED = 1, 2, 3, 4, 5, 6
 LNOTAB, PEP_626, PEP_657 = 0, 1, 2
 
 PythonFrame = namedtuple("PythonFrame", "file line function node from_forward cut", defaults=(False, False, None))
-NativeFrame = namedtuple("NativeFrame", "module offset cut", defaults=(None,))
+NativeFrame = namedtuple("NativeFrame", "module offset cut named", defaults=(None, None))
 
 
 def signed_byte(byte):
@@ -160,6 +160,9 @@ class Stacks:
                 frames.append(next(held, NativeFrame(None, a)))
             elif kind == CUT:
                 frames.append(NativeFrame(None, 0, a))
+            elif kind == NAMED:
+                file, line, function = self.code_place(a, -1, ordinal)
+                frames.append(NativeFrame(None, 0, named=(None if file in ("", "??") else file, line, function)))
         return frames
 
     def modules(self, ordinal):

@@ -227,6 +227,15 @@ static void check(const char *golden)
 	free((char *)path);
 }
 
+/*
+ * Damage leaves other figures. What is imported no flight recorder writes; one of the places here would part a segment from
+ * the tensor that it was taken for, whose figure a checkpoint does not carry on.
+ */
+static bool is_comparable(const char *golden)
+{
+	return !strstr(golden, "damaged") && !strstr(golden, "cut") && !strstr(golden, "imported");
+}
+
 static void every_figure_of_a_kept_recording_is_the_whole_ones(void **state)
 {
 	glob_t found;
@@ -234,7 +243,7 @@ static void every_figure_of_a_kept_recording_is_the_whole_ones(void **state)
 	(void)state;
 	assert_int_equal(glob(GOLDENS, 0, NULL, &found), 0);
 	for (size_t i = 0; i < found.gl_pathc; i++)
-		if (!strstr(found.gl_pathv[i], "damaged") && !strstr(found.gl_pathv[i], "cut"))
+		if (is_comparable(found.gl_pathv[i]))
 			check(found.gl_pathv[i]);
 	globfree(&found);
 }

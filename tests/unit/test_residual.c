@@ -300,8 +300,21 @@ static void figures_beyond_all_memory(void **state)
 	event(TFMT_PROCESS_INFO, 0, 0, INT64_MIN, 0);
 	r.figures.ledger = (uint64_t)INT64_MIN + 5;
 	event(TFMT_MEMORY_INFO, 0, 0, 0, INT64_MAX);
-	event(TFMT_MEMORY_INFO, 0, 0, 0, 0);
+	event(TFMT_MEMORY_INFO, 0, 0, 0, 1);
 	assert_int_equal(r.figures.nr_samples, 3);
+}
+
+/* What other tools tell: so much was free, of nobody knows how much. It is no sample that parts could add up to. */
+static void free_of_an_unknown_total(void **state)
+{
+	(void)state;
+	r.figures.ledger = 500 * MiB;
+	event(TFMT_MEMORY_INFO, 0, 0, 100 * MiB, 0);
+	assert_int_equal(r.figures.nr_samples, 0);
+	assert_false(r.figures.has_last);
+	assert_true(r.figures.has_free);
+	assert_int_equal(r.figures.free, 100 * MiB);
+	assert_int_equal(r.figures.free_ledger, 500 * MiB);
 }
 
 int main(void)
@@ -318,6 +331,7 @@ int main(void)
 		cmocka_unit_test_setup(what_nvidia_smi_shows, begin),
 		cmocka_unit_test_setup(what_cannot_be_is_not_known, begin),
 		cmocka_unit_test_setup(figures_beyond_all_memory, begin),
+		cmocka_unit_test_setup(free_of_an_unknown_total, begin),
 		cmocka_unit_test_setup(a_reset_takes_the_context_along, begin),
 	};
 
