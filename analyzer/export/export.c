@@ -26,6 +26,10 @@ const struct export_format export_formats[] = {
 	  .purpose = "bytes by stack, for speedscope.app",
 	  .takes_at = true,
 	  .begin = weights_begin, .observe = weights_observe, .finish = speedscope_finish },
+	{ .name = "pprof",
+	  .purpose = "bytes and blocks by stack, held and allocated in all, for pprof and its web page",
+	  .is_binary = true, .takes_at = true,
+	  .begin = weights_begin, .observe = weights_observe, .finish = pprof_finish },
 	{ .name = NULL },
 };
 
@@ -69,9 +73,9 @@ struct replay_process *export_process(const struct export *x, const struct repla
 	return &x->replay->process[p - x->replay->process];
 }
 
-enum group_mark export_mark(const struct export *x, const struct replay_device *d)
+enum group_mark export_mark(const struct replay_device *d, enum export_at at)
 {
-	if (x->at != EXPORT_PEAK)
+	if (at != EXPORT_PEAK)
 		return MARK_END;
 	return d->has_tensors ? MARK_TENSOR_PEAK : MARK_DRIVER_PEAK;
 }

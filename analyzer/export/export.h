@@ -74,7 +74,7 @@ bool export_wants_event(struct export *x, const struct replay_process *p, const 
 struct replay_process *export_process(const struct export *x, const struct replay_process *p);
 
 /* The moment of a device that `at` is; MARK_END with EXPORT_ALL. */
-enum group_mark export_mark(const struct export *x, const struct replay_device *d);
+enum group_mark export_mark(const struct replay_device *d, enum export_at at);
 
 /* How many devices are asked for: with several, what belongs to one is told apart. */
 size_t export_nr_devices(const struct export *x);

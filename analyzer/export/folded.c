@@ -28,9 +28,9 @@ static void write_device(struct export *x, const struct replay_device *d, struct
 {
 	struct weights w;
 
-	weights_find(&w, x, d);
+	weights_find(&w, x, d, x->at);
 	for (size_t i = 0; i < w.nr_rows; i++) {
-		weight_frames(f, x, d, &w.row[i]);
+		weight_frames_of_device(f, x, d, &w.row[i]);
 		for (uint32_t k = 0; k < f->nr_frames; k++) {
 			if (k)
 				putc_unlocked(';', x->out);

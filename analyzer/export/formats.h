@@ -16,5 +16,6 @@ void weights_begin(struct export *x);
 void weights_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns);
 int folded_finish(struct export *x);
 int speedscope_finish(struct export *x);
+int pprof_finish(struct export *x);
 
 #endif

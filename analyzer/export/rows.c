@@ -194,7 +194,7 @@ static void block_row(struct rows *r, const struct export *x, const struct repla
 
 static void device_blocks(struct rows *r, const struct export *x, const struct replay_device *d)
 {
-	enum lives_moment moment = categories_moment(d->process, d->ordinal, export_mark(x, d));
+	enum lives_moment moment = categories_moment(d->process, d->ordinal, export_mark(d, x->at));
 	struct categories c;
 
 	if (!d->has_tensors || moment == LIVES_NONE)

@@ -51,7 +51,7 @@ static void write_profile(struct speedscope *s, const struct export *x, const st
 	struct weights w;
 	char title[512];
 
-	weights_find(&w, x, d);
+	weights_find(&w, x, d, x->at);
 	for (size_t i = 0; i < w.nr_rows; i++)
 		total += w.row[i].bytes;
 	fputs("{\"type\":\"sampled\",\"name\":", s->out);

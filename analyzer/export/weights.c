@@ -80,7 +80,7 @@ void weights_observe(void *ctx, const struct replay_process *process, const stru
 	struct count *count;
 
 	(void)time_ns;
-	if (x->at != EXPORT_ALL || (ev->kind != TFMT_TENSOR_ALLOC && ev->kind != TFMT_DRIVER_ALLOC))
+	if (ev->kind != TFMT_TENSOR_ALLOC && ev->kind != TFMT_DRIVER_ALLOC)
 		return;
 	b = block_of(process->books, ev);
 	if (!b)
@@ -111,15 +111,15 @@ static void find_all(struct weights *w, const struct export *x, const struct rep
 	}
 }
 
-void weights_find(struct weights *w, const struct export *x, const struct replay_device *d)
+void weights_find(struct weights *w, const struct export *x, const struct replay_device *d, enum export_at at)
 {
 	struct holders_query q = { d->process, d->ordinal, d->has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER,
-				   HOLDERS_BY_STACK, export_mark(x, d) };
+				   HOLDERS_BY_STACK, export_mark(d, at) };
 	struct holders h = HOLDERS_INIT;
 	size_t room = 0;
 
 	*w = (struct weights){ 0 };
-	if (x->at == EXPORT_ALL) {
+	if (at == EXPORT_ALL) {
 		find_all(w, x, d);
 		return;
 	}
@@ -152,23 +152,36 @@ static const char *no_frames_text(char *buf, size_t size, const struct replay_pr
 	return buf;
 }
 
-void weight_frames(struct frames *f, const struct export *x, const struct replay_device *d, const struct weight *w)
+static void add_frames(struct frames *f, const struct export *x, const struct replay_device *d, const struct weight *w)
 {
 	struct stack_source source = replay_stack_source(x->replay, d->process);
 	const struct group *g = w->group;
 	const char *call = tfmt_reader_function(source.reader, g->function);
+	uint32_t nr_before = f->nr_frames;
 	char text[512];
-	uint32_t before;
 
-	frames_clear(f);
-	if (export_nr_devices(x) > 1)
-		frames_add(f, export_device_title(text, sizeof(text), d), NULL, 0);
-	before = f->nr_frames;
 	frames_expand(f, &source, g->python_stack, g->native_stack);
-	if (f->nr_frames == before && !g->modelled)
+	if (f->nr_frames == nr_before && !g->modelled)
 		frames_add(f, no_frames_text(text, sizeof(text), d->process, g), NULL, 0);
 	if (*call) {
 		snprintf(text, sizeof(text), g->modelled ? "[modelled: %s]" : "%s", call);
 		frames_add(f, text, NULL, 0);
 	}
+}
+
+void weight_frames(struct frames *f, const struct export *x, const struct replay_device *d, const struct weight *w)
+{
+	frames_clear(f);
+	add_frames(f, x, d, w);
+}
+
+void weight_frames_of_device(struct frames *f, const struct export *x, const struct replay_device *d,
+			     const struct weight *w)
+{
+	char title[512];
+
+	frames_clear(f);
+	if (export_nr_devices(x) > 1)
+		frames_add(f, export_device_title(title, sizeof(title), d), NULL, 0);
+	add_frames(f, x, d, w);
 }

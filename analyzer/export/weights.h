@@ -23,19 +23,21 @@ struct weights {
 };
 
 /*
- * Of one device of x->replay, for x->at. With EXPORT_ALL weights_begin() and weights_observe() (formats.h) must have
- * followed the events. To be released.
+ * Of one device of x->replay. With EXPORT_ALL weights_begin() and weights_observe() (formats.h) must have followed the events.
+ * To be released.
  */
-void weights_find(struct weights *w, const struct export *x, const struct replay_device *d);
+void weights_find(struct weights *w, const struct export *x, const struct replay_device *d, enum export_at at);
 void weights_release(struct weights *w);
 
 /* Release what weights_begin() made. */
 void weights_end(struct export *x);
 
 /*
- * The frames of a row, the outermost first: of several devices that are asked for, the device; the recorded stack, or why
- * there is none ("[stack not captured]"); the entry point that was called.
+ * The frames of a row, the outermost first: the recorded stack, or why there is none ("[stack not captured]"), and the
+ * entry point that was called. Before them, if it is a weight_frames_of_device(), the device where several are asked for.
  */
 void weight_frames(struct frames *f, const struct export *x, const struct replay_device *d, const struct weight *w);
+void weight_frames_of_device(struct frames *f, const struct export *x, const struct replay_device *d,
+			     const struct weight *w);
 
 #endif
