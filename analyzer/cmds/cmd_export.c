@@ -130,11 +130,12 @@ static int export_write(struct export *x, const struct export_format *f)
 
 static int export_to_file(struct export *x, const struct export_format *f, const char *path, const char *output)
 {
+	bool judges_blocks = !f->takes_what || x->what == EXPORT_BLOCKS;
 	struct replay_options load = { .observe = f->observe,
 				       .ctx = x,
-				       .lives = f->needs_lives && (!f->takes_what || x->what == EXPORT_BLOCKS),
-				       .names = f->needs_lives && (!f->takes_what || x->what == EXPORT_BLOCKS),
-				       .modules = f->needs_lives && (!f->takes_what || x->what == EXPORT_BLOCKS) };
+				       .lives = f->needs_lives && judges_blocks,
+				       .names = f->needs_names && judges_blocks,
+				       .modules = f->needs_names && judges_blocks };
 	struct outfile out;
 	int ret = rules_load();
 

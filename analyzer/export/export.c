@@ -12,11 +12,11 @@
 const struct export_format export_formats[] = {
 	{ .name = "csv",
 	  .purpose = "events, blocks or series (--what) as comma-separated values, for spreadsheets",
-	  .takes_what = true, .takes_at = true, .needs_lives = true,
+	  .takes_what = true, .takes_at = true, .needs_lives = true, .needs_names = true,
 	  .begin = csv_begin, .observe = rows_observe, .finish = rows_finish },
 	{ .name = "ndjson",
 	  .purpose = "the same, one JSON object a line, for scripts",
-	  .takes_what = true, .takes_at = true, .needs_lives = true,
+	  .takes_what = true, .takes_at = true, .needs_lives = true, .needs_names = true,
 	  .begin = ndjson_begin, .observe = rows_observe, .finish = rows_finish },
 	{ .name = "folded",
 	  .purpose = "bytes by stack, one line each, for flamegraph.pl, inferno and Perfetto",
@@ -30,6 +30,10 @@ const struct export_format export_formats[] = {
 	  .purpose = "bytes and blocks by stack, held and allocated in all, for pprof and its web page",
 	  .is_binary = true, .takes_at = true,
 	  .begin = weights_begin, .observe = weights_observe, .finish = pprof_finish },
+	{ .name = "perfetto",
+	  .purpose = "counters, steps, phases, ranges, and memory by stack, for ui.perfetto.dev",
+	  .is_binary = true, .needs_lives = true,
+	  .begin = perfetto_open, .observe = perfetto_observe, .finish = perfetto_finish },
 	{ .name = NULL },
 };
 
@@ -51,6 +55,14 @@ bool export_wants_device(const struct export *x, const struct replay_device *d)
 	return (x->device < 0 || (uint64_t)x->device == d->ordinal) && export_wants_process(x, d->process);
 }
 
+const char *export_program(const struct replay_process *p)
+{
+	const char *script = tfmt_reader_info_value(p->reader, "script");
+	const char *program = script && *script ? script : tfmt_reader_info_value(p->reader, "program");
+
+	return program ? program : "";
+}
+
 int64_t export_rank(struct export *x, const struct replay_process *p)
 {
 	if (x->current != p) {
@@ -62,10 +74,14 @@ int64_t export_rank(struct export *x, const struct replay_process *p)
 	return x->current_rank;
 }
 
+bool export_wants_process_of(struct export *x, const struct replay_process *p)
+{
+	return (x->pid < 0 || (uint64_t)x->pid == p->header->pid) && (x->rank < 0 || x->rank == export_rank(x, p));
+}
+
 bool export_wants_event(struct export *x, const struct replay_process *p, const struct tfmt_event *ev)
 {
-	return (x->device < 0 || (uint64_t)x->device == ev->device) &&
-	       (x->pid < 0 || (uint64_t)x->pid == p->header->pid) && (x->rank < 0 || x->rank == export_rank(x, p));
+	return (x->device < 0 || (uint64_t)x->device == ev->device) && export_wants_process_of(x, p);
 }
 
 struct replay_process *export_process(const struct export *x, const struct replay_process *p)

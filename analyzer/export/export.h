@@ -30,6 +30,7 @@ struct export {
 	int64_t pid, rank, device; /* the only ones that are asked for; -1 = all */
 
 	void *state; /* the format's own, from begin() to finish() */
+	struct weight_counts *counts; /* weights.h: of formats that begin with weights_begin() */
 
 	/* private: of the process that events come from */
 	const struct replay_process *current;
@@ -40,7 +41,8 @@ struct export_format {
 	const char *name, *purpose;
 	bool is_binary;
 	bool takes_what, takes_at; /* these mean something to it */
-	bool needs_lives;          /* categories, modules and names of blocks (struct replay_options) */
+	bool needs_lives;          /* steps, lives of blocks (struct replay_options) */
+	bool needs_names;          /* names of blocks, and the modules that they were made in */
 	bool needs_path;           /* a library writes the file by its name */
 
 	/* The recording is open, and no event was read. May be NULL. */
@@ -60,14 +62,18 @@ extern const struct export_format export_formats[];
 /* The format of this name, NULL if there is none. */
 const struct export_format *export_format_find(const char *name);
 
+/* The program of a process, as the recorder named it; "" if it did not. Known from the first event on. */
+const char *export_program(const struct replay_process *p);
+
 /*
  * The rank of the process that an event is of, -1 = none: while a recording is read, the process itself does not tell it yet.
  */
 int64_t export_rank(struct export *x, const struct replay_process *p);
 
-/* Are these asked for? The first two once all was read. */
+/* Are these asked for? The first two can tell once all was read, the others while it is read. */
 bool export_wants_process(const struct export *x, const struct replay_process *p);
 bool export_wants_device(const struct export *x, const struct replay_device *d);
+bool export_wants_process_of(struct export *x, const struct replay_process *p);
 bool export_wants_event(struct export *x, const struct replay_process *p, const struct tfmt_event *ev);
 
 /* The process that an observer was called with, to be looked into. */

@@ -18,4 +18,9 @@ int folded_finish(struct export *x);
 int speedscope_finish(struct export *x);
 int pprof_finish(struct export *x);
 
+/* perfetto.c */
+void perfetto_open(struct export *x);
+void perfetto_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns);
+int perfetto_finish(struct export *x);
+
 #endif

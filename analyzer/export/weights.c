@@ -14,7 +14,7 @@ struct count {
 };
 
 /* Those of each process, by index of the group. */
-struct counts {
+struct weight_counts {
 	struct count **of_process;
 	uint32_t *nr; /* likewise */
 	size_t nr_processes;
@@ -22,24 +22,24 @@ struct counts {
 
 void weights_begin(struct export *x)
 {
-	struct counts *c = heap_alloc(1, sizeof(*c));
+	struct weight_counts *c = heap_alloc(1, sizeof(*c));
 
 	c->nr_processes = x->replay->nr_processes;
 	c->of_process = heap_alloc(c->nr_processes, sizeof(*c->of_process));
 	c->nr = heap_alloc(c->nr_processes, sizeof(*c->nr));
-	x->state = c;
+	x->counts = c;
 }
 
 void weights_end(struct export *x)
 {
-	struct counts *c = x->state;
+	struct weight_counts *c = x->counts;
 
 	for (size_t i = 0; i < c->nr_processes; i++)
 		free(c->of_process[i]);
 	free(c->of_process);
 	free(c->nr);
 	free(c);
-	x->state = NULL;
+	x->counts = NULL;
 }
 
 /* The block that this event has made; NULL: it has made none. */
@@ -58,7 +58,7 @@ static const struct block *block_of(const struct books *books, const struct tfmt
 	return NULL;
 }
 
-static struct count *count_of(struct counts *c, size_t process, const struct books *books, uint32_t group)
+static struct count *count_of(struct weight_counts *c, size_t process, const struct books *books, uint32_t group)
 {
 	if (group >= c->nr[process]) {
 		uint32_t nr = books_nr_groups(books) * 2;
@@ -85,7 +85,7 @@ void weights_observe(void *ctx, const struct replay_process *process, const stru
 	b = block_of(process->books, ev);
 	if (!b)
 		return;
-	count = count_of(x->state, (size_t)(process - x->replay->process), process->books, b->group);
+	count = count_of(x->counts, (size_t)(process - x->replay->process), process->books, b->group);
 	count->bytes += b->size;
 	count->blocks++;
 }
@@ -98,7 +98,7 @@ static void add(struct weights *w, size_t *room, const struct group *g, int64_t 
 
 static void find_all(struct weights *w, const struct export *x, const struct replay_device *d)
 {
-	const struct counts *c = x->state;
+	const struct weight_counts *c = x->counts;
 	size_t process = (size_t)(d->process - x->replay->process), room = 0;
 
 	for (uint32_t i = 0; i < c->nr[process] && i < books_nr_groups(d->process->books); i++) {

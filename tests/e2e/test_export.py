@@ -11,10 +11,11 @@ import time
 
 import pytest
 
-from harness import TREE, python, trace_files
+from exports import job, long, two  # noqa: F401: fixtures
+from harness import trace_files
 
 
-def exported(vramtrace, name, path, *options):
+def printed(vramtrace, name, path, *options):
     done = vramtrace.call("export", "-f", name, *options, path)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -22,28 +23,6 @@ def exported(vramtrace, name, path, *options):
 
 def rows(text):
     return list(csv.DictReader(io.StringIO(text)))
-
-
-@pytest.fixture(scope="module")
-def job(recorded):
-    return recorded("gpt.py").path
-
-
-@pytest.fixture(scope="module")
-def two(vramtrace, tmp_path_factory):
-    done = vramtrace.record(tmp_path_factory.mktemp("two") / "two.vtr", python("two_devices.py"), gpu="2xh100")
-    assert done.status == 0, done.stderr
-    return done.path
-
-
-@pytest.fixture(scope="module")
-def long(vramtrace, job, compile_c, tmp_path_factory):
-    """The job's steps over and over, as one trace of a million events."""
-    build = vramtrace.program.parent
-    repeat = compile_c(TREE / "bench" / "trace_repeat.c", f"-I{TREE}", build / "libtracefmt.a", "-lzstd", "-lxxhash")
-    path = tmp_path_factory.mktemp("long") / "long.vtr"
-    subprocess.run([repeat, *trace_files(job), path, "1000000"], check=True, stdout=subprocess.DEVNULL)
-    return path
 
 
 def of_device(row, device):
@@ -54,7 +33,7 @@ def of_device(row, device):
 def test_events(vramtrace, name, request):
     """As many as the report has, of the same sizes, and the same by both formats."""
     path = request.getfixturevalue(name)
-    events = rows(exported(vramtrace, "csv", path))
+    events = rows(printed(vramtrace, "csv", path))
     for device in vramtrace.json("report", path)["devices"]:
         mine = [row for row in events if of_device(row, device)]
         allocs = [row for row in mine if row["kind"] == "tensor_alloc"]
@@ -62,14 +41,14 @@ def test_events(vramtrace, name, request):
         assert (len(allocs), len(frees)) == (device["tensor"]["allocs"], device["tensor"]["frees"])
         live = sum(int(row["size"]) for row in allocs) - sum(int(row["size"]) for row in frees)
         assert live == device["tensor"]["live_at_end_bytes"]
-    objects = [json.loads(line) for line in exported(vramtrace, "ndjson", path).splitlines()]
+    objects = [json.loads(line) for line in printed(vramtrace, "ndjson", path).splitlines()]
     assert [{key: "" if value is None else str(value) for key, value in row.items()} for row in objects] == events
 
 
 @pytest.mark.parametrize("name", ["job", "two"])
 def test_series(vramtrace, name, request):
     path = request.getfixturevalue(name)
-    series = rows(exported(vramtrace, "csv", path, "--what", "series"))
+    series = rows(printed(vramtrace, "csv", path, "--what", "series"))
     for device in vramtrace.json("report", path)["devices"]:
         mine = [row for row in series if of_device(row, device)]
         assert max(int(row["allocated_bytes"]) for row in mine) == device["tensor"]["peak_bytes"]
@@ -81,8 +60,8 @@ def test_series(vramtrace, name, request):
 
 
 def test_blocks(vramtrace, job):
-    peak = rows(exported(vramtrace, "csv", job, "--what", "blocks"))
-    end = rows(exported(vramtrace, "csv", job, "--what", "blocks", "--at", "end"))
+    peak = rows(printed(vramtrace, "csv", job, "--what", "blocks"))
+    end = rows(printed(vramtrace, "csv", job, "--what", "blocks", "--at", "end"))
     (device,) = vramtrace.json("report", job)["devices"]
     assert sum(int(row["size"]) for row in peak) == device["tensor"]["peak_bytes"]
     assert sum(int(row["size"]) for row in end) == device["tensor"]["live_at_end_bytes"]
@@ -107,8 +86,8 @@ def test_stacks(vramtrace, job, two, at):
     moment = [] if at == "peak" else ["--at", at]
     for path in (job, two):
         devices = [device for device in vramtrace.json("peak", *moment, path)["devices"]]
-        sums = stack_sums(exported(vramtrace, "folded", path, "--at", at))
-        document = json.loads(exported(vramtrace, "speedscope", path, "--at", at))
+        sums = stack_sums(printed(vramtrace, "folded", path, "--at", at))
+        document = json.loads(printed(vramtrace, "speedscope", path, "--at", at))
         assert [sum(profile["weights"]) for profile in document["profiles"]] == [d["bytes"] for d in devices]
         assert sum(sums.values()) == sum(d["bytes"] for d in devices)
         if len(devices) > 1:
@@ -120,15 +99,15 @@ def test_stacks(vramtrace, job, two, at):
 
 
 def test_stacks_of_all(vramtrace, job):
-    allocs = [int(row["size"]) for row in rows(exported(vramtrace, "csv", job)) if row["kind"] == "tensor_alloc"]
-    assert sum(stack_sums(exported(vramtrace, "folded", job, "--at", "all")).values()) == sum(allocs)
+    allocs = [int(row["size"]) for row in rows(printed(vramtrace, "csv", job)) if row["kind"] == "tensor_alloc"]
+    assert sum(stack_sums(printed(vramtrace, "folded", job, "--at", "all")).values()) == sum(allocs)
 
 
 def test_choosing(vramtrace, two):
     first, second = vramtrace.json("peak", two)["devices"]
-    assert sum(stack_sums(exported(vramtrace, "folded", two, "--device", "1")).values()) == second["bytes"]
-    assert {row["device"] for row in rows(exported(vramtrace, "csv", two, "--device", "0"))} == {"0"}
-    assert exported(vramtrace, "folded", two, "--pid", first["pid"])
+    assert sum(stack_sums(printed(vramtrace, "folded", two, "--device", "1")).values()) == second["bytes"]
+    assert {row["device"] for row in rows(printed(vramtrace, "csv", two, "--device", "0"))} == {"0"}
+    assert printed(vramtrace, "folded", two, "--pid", first["pid"])
     for options in (["--pid", "1"], ["--rank", "3"], ["--device", "7"]):
         done = vramtrace.call("export", "-f", "folded", *options, two)
         assert done.returncode == 2 and "vramtrace info" in done.stderr
@@ -152,7 +131,7 @@ def test_file(vramtrace, two, tmp_path):
     new = tmp_path / "new.csv"
     for path in (link, new):
         assert vramtrace.call("export", "-f", "csv", "-o", path, two).returncode == 0
-    assert target.read_text() == new.read_text() == exported(vramtrace, "csv", two)
+    assert target.read_text() == new.read_text() == printed(vramtrace, "csv", two)
     assert link.is_symlink() and target.stat().st_mode & 0o777 == 0o640
     assert new.stat().st_mode & 0o777 == 0o666 & ~current_umask()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept.csv", "link.csv", "new.csv"]
