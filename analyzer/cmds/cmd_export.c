@@ -133,6 +133,7 @@ static int export_to_file(struct export *x, const struct export_format *f, const
 	bool judges_blocks = !f->takes_what || x->what == EXPORT_BLOCKS;
 	struct replay_options load = { .observe = f->observe,
 				       .ctx = x,
+				       .observe_past = f->needs_past,
 				       .lives = f->needs_lives && judges_blocks,
 				       .names = f->needs_names && judges_blocks,
 				       .modules = f->needs_names && judges_blocks };

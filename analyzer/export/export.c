@@ -34,6 +34,10 @@ const struct export_format export_formats[] = {
 	  .purpose = "counters, steps, phases, ranges, and memory by stack, for ui.perfetto.dev",
 	  .is_binary = true, .needs_lives = true,
 	  .begin = perfetto_open, .observe = perfetto_observe, .finish = perfetto_finish },
+	{ .name = "sqlite",
+	  .purpose = "a database of all of it, for SQL",
+	  .is_binary = true, .needs_lives = true, .needs_names = true, .needs_past = true, .needs_path = true,
+	  .begin = sqlite_begin, .observe = sqlite_observe, .finish = sqlite_finish },
 	{ .name = NULL },
 };
 

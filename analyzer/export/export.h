@@ -43,6 +43,7 @@ struct export_format {
 	bool takes_what, takes_at; /* these mean something to it */
 	bool needs_lives;          /* steps, lives of blocks (struct replay_options) */
 	bool needs_names;          /* names of blocks, and the modules that they were made in */
+	bool needs_past;           /* hears also of what was live where a flight recording begins (ev->before) */
 	bool needs_path;           /* a library writes the file by its name */
 
 	/* The recording is open, and no event was read. May be NULL. */

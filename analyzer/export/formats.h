@@ -23,4 +23,9 @@ void perfetto_open(struct export *x);
 void perfetto_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns);
 int perfetto_finish(struct export *x);
 
+/* sqlite.c */
+void sqlite_begin(struct export *x);
+void sqlite_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns);
+int sqlite_finish(struct export *x);
+
 #endif
