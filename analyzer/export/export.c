@@ -38,6 +38,10 @@ const struct export_format export_formats[] = {
 	  .purpose = "a database of all of it, for SQL",
 	  .is_binary = true, .needs_lives = true, .needs_names = true, .needs_past = true, .needs_path = true,
 	  .begin = sqlite_begin, .observe = sqlite_observe, .finish = sqlite_finish },
+	{ .name = "memory-viz",
+	  .purpose = "a snapshot with its history, for PyTorch's viewer (pytorch.org/memory_viz) and _memory_viz.py",
+	  .is_binary = true, .needs_lives = true, .needs_names = true, .needs_past = true,
+	  .begin = memoryviz_begin, .observe = memoryviz_observe, .finish = memoryviz_finish },
 	{ .name = NULL },
 };
 

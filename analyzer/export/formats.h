@@ -28,4 +28,9 @@ void sqlite_begin(struct export *x);
 void sqlite_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns);
 int sqlite_finish(struct export *x);
 
+/* memoryviz.c */
+void memoryviz_begin(struct export *x);
+void memoryviz_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns);
+int memoryviz_finish(struct export *x);
+
 #endif

@@ -58,6 +58,13 @@ uint32_t numberset_add(struct numberset *s, uint32_t a, uint32_t b, uint32_t c, 
 	return *slot;
 }
 
+uint32_t numberset_find(const struct numberset *s, uint32_t a, uint32_t b, uint32_t c)
+{
+	struct numberset_member m = { a, b, c };
+
+	return s->nr_slots ? *slot_of(s, &m) : 0;
+}
+
 void numberset_release(struct numberset *s)
 {
 	free(s->member);

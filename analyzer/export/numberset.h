@@ -24,6 +24,9 @@ struct numberset {
 
 /* The number of a triple; *is_new: it has not been there before. */
 uint32_t numberset_add(struct numberset *s, uint32_t a, uint32_t b, uint32_t c, bool *is_new);
+
+/* The same without adding it; 0 = it has not been there. */
+uint32_t numberset_find(const struct numberset *s, uint32_t a, uint32_t b, uint32_t c);
 void numberset_release(struct numberset *s);
 
 #endif

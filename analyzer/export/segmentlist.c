@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
 
 #define PAGE_BYTES (2ull << 20) /* no smaller pages are mapped into an expandable segment */
@@ -36,6 +37,22 @@ static void add(struct segmentlist *l, const struct segments_block *b)
 		range->pending_bytes += b->size;
 	if (segments_is_taken(b))
 		range->requested_bytes += b->requested ? b->requested : b->size;
+}
+
+void segmentlist_add(struct segmentlist *l, const struct segments_request *block)
+{
+	struct segments_block b = { .address = block->address,
+				    .size = block->size,
+				    .requested = block->requested <= block->size ? block->requested : 0,
+				    .group = block->group,
+				    .state = SEGMENTS_LIVE };
+
+	l->segment = heap_grow(l->segment, &l->segments_room, l->nr_segments + 1, sizeof(*l->segment));
+	l->segment[l->nr_segments++] = (struct segmentlist_segment){ .address = b.address,
+								      .stream = block->stream,
+								      .is_small = b.size <= TORCH_SMALL_MAX,
+								      .first_block = l->nr_blocks };
+	add(l, &b);
 }
 
 /* The blocks of one segment that lie in [from, to). */

@@ -26,6 +26,9 @@ struct segmentlist {
 
 /* As things stand in *s. To be released. */
 void segmentlist_make(struct segmentlist *l, const struct segments *s);
+
+/* Add a live block that is a segment of its own. */
+void segmentlist_add(struct segmentlist *l, const struct segments_request *block);
 void segmentlist_release(struct segmentlist *l);
 
 #endif

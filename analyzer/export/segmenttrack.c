@@ -147,6 +147,8 @@ void segmenttrack_list(struct segmentlist *l, struct segmenttrack *t, const stru
 		       const struct life *life, size_t nr_lives)
 {
 	struct segments *s = &device_at(t, d->process, d->ordinal)->segments;
+	struct segments_request *unplaced = heap_alloc(nr_lives, sizeof(*unplaced));
+	size_t nr_unplaced = 0;
 
 	for (size_t i = 0; i < nr_lives; i++) {
 		const struct group *g = books_group(d->process->books, life[i].group);
@@ -156,9 +158,13 @@ void segmenttrack_list(struct segmentlist *l, struct segmenttrack *t, const stru
 					      .group = (uint32_t)(i + 1),
 					      .stream = stream_at(s, life[i].address) };
 
-		segments_alloc(s, &r);
+		if (!segments_alloc(s, &r).placed)
+			unplaced[nr_unplaced++] = r;
 	}
 	segmentlist_make(l, s);
+	for (size_t i = 0; i < nr_unplaced; i++)
+		segmentlist_add(l, &unplaced[i]);
+	free(unplaced);
 }
 
 void segmenttrack_release(struct segmenttrack *t)

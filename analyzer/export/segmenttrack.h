@@ -22,7 +22,8 @@ void segmenttrack_observe(struct segmenttrack *t, const struct replay_process *p
 
 /*
  * After the last event, once for a device: its segments, with the blocks of `life`, which are live. block[].group is 1 + the
- * place in `life`; 0 = a free block. To be released.
+ * place in `life`; 0 = a free block. A block that lies in no memory that was seen being taken, as those of the driver's pools,
+ * is a segment of its own. To be released.
  */
 void segmenttrack_list(struct segmentlist *l, struct segmenttrack *t, const struct replay_device *d,
 		       const struct life *life, size_t nr_lives);

@@ -36,8 +36,8 @@ static void add_recorded(struct frames *f, const struct stack_frame *s)
 	struct stack_frame shown = *s;
 	char text[1024];
 
-	if (s->function && s->file && !s->cut && !s->node) {
-		frames_add(f, s->function, s->file, s->line);
+	if (s->function && !s->cut && !s->node) {
+		frames_add(f, s->function, s->file ? s->file : s->module, s->line);
 		return;
 	}
 	if (!s->python)
