@@ -7,6 +7,7 @@
 #include "analyzer/base/heap.h"
 #include "analyzer/base/message.h"
 #include "analyzer/command.h"
+#include "analyzer/export/archive.h"
 #include "analyzer/export/export.h"
 #include "analyzer/export/outfile.h"
 #include "analyzer/pages/print_recording.h"
@@ -17,7 +18,7 @@ struct export_opts {
 	const char *format, *output;
 	int what, at;
 	int64_t pid, rank, device;
-	bool list;
+	bool split, list;
 };
 
 #define NOT_GIVEN (-1)
@@ -33,6 +34,7 @@ static const struct opt export_optv[] = {
 	OPT_INT(0, "pid", struct export_opts, pid, "N", "of this process only"),
 	OPT_INT(0, "rank", struct export_opts, rank, "N", "of this rank only"),
 	OPT_INT(0, "device", struct export_opts, device, "N", "of GPU N only, as its process numbers it"),
+	OPT_FLAG(0, "split", struct export_opts, split, "of formats by stack: a tar archive with a file for each process"),
 	OPT_FLAG(0, "list", struct export_opts, list, "list the formats"),
 	OPT_END
 };
@@ -94,9 +96,11 @@ static int check(const struct export_opts *o, const struct export_format *f)
 				 f->takes_what ? " of anything but blocks" : "");
 	if (o->at == EXPORT_ALL && f->takes_what)
 		return opt_wrong(&export_help, "'--at all' goes with formats that show stacks; for all blocks take events");
-	if (f->is_binary && !o->output && isatty(STDOUT_FILENO))
-		return message_error("'%s' is a binary format, and stdout is a terminal: name a file with '-o FILE'",
-				     f->name);
+	if (o->split && !f->write)
+		return opt_wrong(&export_help, "'--split' does not go with '%s'", f->name);
+	if ((f->is_binary || o->split) && !o->output && isatty(STDOUT_FILENO))
+		return message_error("'%s' is binary, and stdout is a terminal: name a file with '-o FILE'",
+				     o->split ? "--split" : f->name);
 	return CMD_FINE;
 }
 
@@ -117,18 +121,25 @@ static int check_there(const struct export *x)
 	return CMD_FINE;
 }
 
-static int export_write(struct export *x, const struct export_format *f)
+static int export_write(struct export *x, const struct export_format *f, bool split)
 {
-	int ret;
+	int ret = CMD_FINE, finished = CMD_FINE;
 
 	if (f->begin)
 		f->begin(x);
 	replay_advance(x->replay);
-	ret = f->finish(x);
-	return ret ? ret : check_there(x);
+	if (f->write)
+		ret = check_there(x);
+	if (!ret && f->write)
+		ret = split ? archive_write(x, f) : f->write(x);
+	if (f->finish)
+		finished = f->finish(x);
+	if (!ret)
+		ret = finished;
+	return ret || f->write ? ret : check_there(x);
 }
 
-static int export_to_file(struct export *x, const struct export_format *f, const char *path, const char *output)
+static int export_to_file(struct export *x, const struct export_format *f, const struct export_opts *o, const char *path)
 {
 	bool judges_blocks = !f->takes_what || x->what == EXPORT_BLOCKS;
 	struct replay_options load = { .observe = f->observe,
@@ -143,12 +154,12 @@ static int export_to_file(struct export *x, const struct export_format *f, const
 	if (!ret)
 		ret = replay_open(x->replay, path, &load);
 	if (!ret)
-		ret = outfile_open(&out, output, f->needs_path);
+		ret = outfile_open(&out, o->output, f->needs_path);
 	if (ret)
 		return ret;
 	x->out = out.stream;
 	x->path = out.path;
-	ret = export_write(x, f);
+	ret = export_write(x, f, o->split);
 	return outfile_close(&out, !ret);
 }
 
@@ -177,7 +188,7 @@ int cmd_export(int argc, const char **argv)
 	x.pid = o.pid;
 	x.rank = o.rank;
 	x.device = o.device;
-	ret = export_to_file(&x, format, argv[1], o.output);
+	ret = export_to_file(&x, format, &o, argv[1]);
 	if (!ret)
 		damaged = print_caveats(&m);
 	replay_release(&m);

@@ -21,15 +21,18 @@ const struct export_format export_formats[] = {
 	{ .name = "folded",
 	  .purpose = "bytes by stack, one line each, for flamegraph.pl, inferno and Perfetto",
 	  .takes_at = true,
-	  .begin = weights_begin, .observe = weights_observe, .finish = folded_finish },
+	  .begin = weights_begin, .observe = weights_observe, .write = folded_write, .ending = "folded",
+	  .finish = weights_finish },
 	{ .name = "speedscope",
 	  .purpose = "bytes by stack, for speedscope.app",
 	  .takes_at = true,
-	  .begin = weights_begin, .observe = weights_observe, .finish = speedscope_finish },
+	  .begin = weights_begin, .observe = weights_observe, .write = speedscope_write, .ending = "speedscope.json",
+	  .finish = weights_finish },
 	{ .name = "pprof",
 	  .purpose = "bytes and blocks by stack, held and allocated in all, for pprof and its web page",
 	  .is_binary = true, .takes_at = true,
-	  .begin = weights_begin, .observe = weights_observe, .finish = pprof_finish },
+	  .begin = weights_begin, .observe = weights_observe, .write = pprof_write, .ending = "pb.gz",
+	  .finish = weights_finish },
 	{ .name = "perfetto",
 	  .purpose = "counters, steps, phases, ranges, and memory by stack, for ui.perfetto.dev",
 	  .is_binary = true, .needs_lives = true,
@@ -55,7 +58,8 @@ const struct export_format *export_format_find(const char *name)
 
 bool export_wants_process(const struct export *x, const struct replay_process *p)
 {
-	return (x->pid < 0 || (uint64_t)x->pid == p->header->pid) && (x->rank < 0 || x->rank == p->rank);
+	return (!x->only || x->only == p) && (x->pid < 0 || (uint64_t)x->pid == p->header->pid) &&
+	       (x->rank < 0 || x->rank == p->rank);
 }
 
 bool export_wants_device(const struct export *x, const struct replay_device *d)

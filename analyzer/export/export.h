@@ -28,6 +28,7 @@ struct export {
 	enum export_what what;
 	enum export_at at;
 	int64_t pid, rank, device; /* the only ones that are asked for; -1 = all */
+	const struct replay_process *only; /* likewise, once all was read (archive.h); NULL = all */
 
 	void *state; /* the format's own, from begin() to finish() */
 	struct weight_counts *counts; /* weights.h: of formats that begin with weights_begin() */
@@ -53,7 +54,14 @@ struct export_format {
 	void (*observe)(void *ctx, const struct replay_process *process, const struct tfmt_event *ev,
 			uint64_t time_ns);
 
-	/* All was read. Releases what begin() made. Returns CMD_FINE, or CMD_TROUBLE after a message. */
+	/*
+	 * All was read: write what is to be written at the end. It may be called for one process after the other (x->only), each
+	 * with a file of its own. May be NULL. Returns CMD_FINE, or CMD_TROUBLE after a message.
+	 */
+	int (*write)(struct export *x);
+	const char *ending; /* of names of files, with write() */
+
+	/* The end: write what is left, release what begin() made. May be NULL; returns as write() does. */
 	int (*finish)(struct export *x);
 };
 

@@ -41,7 +41,7 @@ static void write_device(struct export *x, const struct replay_device *d, struct
 	weights_release(&w);
 }
 
-int folded_finish(struct export *x)
+int folded_write(struct export *x)
 {
 	struct frames f = { 0 };
 
@@ -49,6 +49,5 @@ int folded_finish(struct export *x)
 		if (export_wants_device(x, &x->replay->device[i]))
 			write_device(x, &x->replay->device[i], &f);
 	frames_release(&f);
-	weights_end(x);
 	return CMD_FINE;
 }

@@ -14,9 +14,10 @@ int rows_finish(struct export *x);
 /* weights.c: what was allocated in all is counted as it comes; the formats by stack write at the end. */
 void weights_begin(struct export *x);
 void weights_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns);
-int folded_finish(struct export *x);
-int speedscope_finish(struct export *x);
-int pprof_finish(struct export *x);
+int weights_finish(struct export *x);
+int folded_write(struct export *x);
+int speedscope_write(struct export *x);
+int pprof_write(struct export *x);
 
 /* perfetto.c */
 void perfetto_open(struct export *x);

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "analyzer/base/heap.h"
 #include "analyzer/base/message.h"
@@ -144,6 +145,14 @@ static void put_event(struct memoryviz *m, const struct tfmt_event *ev)
 	}
 }
 
+/* A pipe gives its trace once: opening it again would wait for another. */
+static bool is_file(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode);
+}
+
 /* Read the trace again. Returns CMD_FINE, or CMD_TROUBLE after a message. */
 static int put_entries(struct export *x, struct memoryviz *m)
 {
@@ -151,6 +160,9 @@ static int put_entries(struct export *x, struct memoryviz *m)
 	struct tfmt_event ev;
 	int ret = CMD_FINE, got;
 
+	if (!is_file(m->process->path))
+		return message_error("'%s' cannot be read twice, which a snapshot needs: make it a file first",
+				     m->process->path);
 	if (traceview_open(&v, m->process->path)) {
 		ret = message_error("cannot read '%s' a second time: %s", m->process->path, v.trouble);
 		traceview_close(&v);

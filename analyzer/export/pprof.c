@@ -207,7 +207,7 @@ static void put_profile(struct pprof *p, const struct export *x)
 	put_strings(p);
 }
 
-int pprof_finish(struct export *x)
+int pprof_write(struct export *x)
 {
 	struct pprof p = { 0 };
 	int fd, ret = CMD_FINE;
@@ -220,6 +220,5 @@ int pprof_finish(struct export *x)
 	if (!p.file || gzclose(p.file) != Z_OK || p.has_failed)
 		ret = message_error("cannot write the profile: %s", strerror(errno));
 	pprof_release(&p);
-	weights_end(x);
 	return ret;
 }

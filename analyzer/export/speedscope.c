@@ -81,7 +81,7 @@ static void write_frames(const struct speedscope *s)
 	fputs("]}}\n", s->out);
 }
 
-int speedscope_finish(struct export *x)
+int speedscope_write(struct export *x)
 {
 	static const char *const moments[] = { "at the peak", "at the end", "allocated in all" };
 	struct speedscope s = { .out = x->out };
@@ -102,6 +102,5 @@ int speedscope_finish(struct export *x)
 	write_frames(&s);
 	frames_release(&s.frames);
 	free(s.known);
-	weights_end(x);
 	return CMD_FINE;
 }

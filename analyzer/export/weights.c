@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analyzer/base/heap.h"
+#include "analyzer/command.h"
 #include "analyzer/export/formats.h"
 #include "analyzer/holders/holders.h"
 
@@ -40,6 +41,12 @@ void weights_end(struct export *x)
 	free(c->nr);
 	free(c);
 	x->counts = NULL;
+}
+
+int weights_finish(struct export *x)
+{
+	weights_end(x);
+	return CMD_FINE;
 }
 
 /* The block that this event has made; NULL: it has made none. */

@@ -84,6 +84,7 @@ try export -f csv --what blocks --at all a
 try export -f folded --what blocks a
 try export -f csv --what stacks a
 try export -f folded missing.vtr
+try export -f csv --split a
 try export -f folded -o missing/x missing.vtr
 try run
 try run --max-peak 1GiB -- true

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,12 @@ HERE = Path(__file__).parent
 
 def pprof(vramtrace, path, folder, *options):
     pytest.importorskip("zprofile")
-    output = exported(vramtrace, "pprof", path, folder / "heap.pb.gz", *options)
+    return read_pprof(exported(vramtrace, "pprof", path, folder / "heap.pb.gz", *options))
+
+
+def read_pprof(path):
     environment = os.environ | {"PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
-    done = subprocess.run([sys.executable, HERE / "pprof_read.py", output], capture_output=True, env=environment)
+    done = subprocess.run([sys.executable, HERE / "pprof_read.py", path], capture_output=True, env=environment)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -57,6 +61,24 @@ def test_pprof_frames(vramtrace, job, tmp_path):
     csv = vramtrace.call("export", "-f", "ndjson", job).stdout
     sizes = [event["size"] for event in map(json.loads, csv.splitlines()) if event["kind"] == "tensor_alloc"]
     assert sums(profile)[:2] == [len(sizes), sum(sizes)]
+
+
+def test_archive_of_ranks(vramtrace, ranks, tmp_path):
+    """A file for each rank, with its own sums."""
+    pytest.importorskip("zprofile")
+    archive = exported(vramtrace, "pprof", ranks, tmp_path / "ranks.tar", "--split")
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path)
+        names = tar.getnames()
+    devices = vramtrace.json("report", ranks)["devices"]
+    assert names == [f"rank-{d['rank']:04}.{d['host']}.{d['pid']}.pb.gz" for d in devices]
+    for name, device in zip(names, devices):
+        profile = read_pprof(tmp_path / name)
+        assert {sample["labels"]["rank"] for sample in profile["samples"]} == {device["rank"]}
+        assert sums(profile)[3] == device["tensor"]["peak_bytes"]
+    folded = exported(vramtrace, "folded", ranks, tmp_path / "folded.tar", "--split")
+    with tarfile.open(folded) as tar:
+        assert sum(len(tar.extractfile(member).read()) > 0 for member in tar) == len(devices)
 
 
 def test_binary_and_terminals(vramtrace, job, tmp_path):
