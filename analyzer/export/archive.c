@@ -13,8 +13,8 @@
 #define TAR_BLOCK 512
 
 struct tar_header {
-	char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type, link[100], magic[6], version[2],
-		user[32], group[32], major[8], minor[8], prefix[155], unused[12];
+	char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type, link[100], magic[6],
+		version[2], user[32], group[32], major[8], minor[8], prefix[155], unused[12];
 };
 _Static_assert(sizeof(struct tar_header) == TAR_BLOCK, "a header is a block");
 
@@ -63,7 +63,8 @@ static const char *member_name(char *buf, size_t size, const struct replay_proce
 
 	if (p->rank >= 0)
 		snprintf(rank, sizeof(rank), "rank-%04" PRId64 ".", p->rank);
-	snprintf(buf, size, "%s%.40s.%" PRIu64 ".%s", rank, p->header->host, (uint64_t)p->header->pid, ending);
+	snprintf(buf, size, "%s%.40s.%" PRIu64 ".%s", rank, p->header->host, (uint64_t)p->header->pid,
+		 ending);
 	return buf;
 }
 

@@ -10,7 +10,8 @@
 #include "analyzer/purpose/namedblocks.h"
 
 /* The fact of a triple, zero if it is new. */
-static struct blockfact *fact_of(struct numberset *s, struct blockfact **fact, size_t *room, uint32_t a, uint32_t b, uint32_t c)
+static struct blockfact *fact_of(struct numberset *s, struct blockfact **fact, size_t *room, uint32_t a,
+				 uint32_t b, uint32_t c)
 {
 	bool is_new;
 	uint32_t number = numberset_add(s, a, b, c, &is_new);
@@ -31,7 +32,8 @@ static void describe(char *buf, size_t size, const struct replay_process *p, con
 
 	*buf = '\0';
 	if (b->module)
-		nr = snprintf(buf, size, "module=%s", modulepaths_text(p->modulepaths, b->module, 0, module, sizeof(module)));
+		nr = snprintf(buf, size, "module=%s",
+			      modulepaths_text(p->modulepaths, b->module, 0, module, sizeof(module)));
 	if (namedblocks_name(&named, p, &b->life, moment))
 		snprintf(buf + nr, size - (size_t)nr, "%sname=%s", nr ? " " : "", named.name.text);
 }
@@ -60,16 +62,17 @@ static void add_block(struct blockfacts *f, const struct replay_process *p, cons
 	const struct group *g = books_group(p->books, b->life.group);
 	uint64_t ordinal = b->life.birth.ordinal;
 	char text[2048];
-	struct blockfact *fact = fact_of(&f->events, &f->of_event, &f->events_room, (uint32_t)(ordinal >> 32), (uint32_t)ordinal, 0);
+	struct blockfact *fact = fact_of(&f->events, &f->of_event, &f->events_room, (uint32_t)(ordinal >> 32),
+					 (uint32_t)ordinal, 0);
 
 	if (fact->is_any) /* at the peak and at the end */
 		return;
 	describe(text, sizeof(text), p, b, moment);
-	*fact = (struct blockfact){ .category = b->category,
-				    .text = text_number(f, text),
-				    .module = b->module,
-				    .is_any = true };
-	join(fact_of(&f->groups, &f->of_group, &f->groups_room, g->python_stack, g->native_stack, g->shape), fact);
+	*fact = (struct blockfact){
+		.category = b->category, .text = text_number(f, text), .module = b->module, .is_any = true
+	};
+	join(fact_of(&f->groups, &f->of_group, &f->groups_room, g->python_stack, g->native_stack, g->shape),
+	     fact);
 }
 
 static void add_moment(struct blockfacts *f, const struct replay_device *d, enum group_mark mark)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memory-viz: a snapshot as PyTorch takes it, for its viewer and _memory_viz.py. What each block is for, its module and its
- * name are in `category` and `user_metadata`. What a block was for shows at the end only: the trace is read a second time.
+ * memory-viz: a snapshot as PyTorch takes it, for its viewer and _memory_viz.py. What each block is for, its
+ * module and its name are in `category` and `user_metadata`. What a block was for shows at the end only: the
+ * trace is read a second time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,8 @@ void memoryviz_begin(struct export *x)
 	x->state = heap_alloc(1, sizeof(struct memoryviz));
 }
 
-void memoryviz_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns)
+void memoryviz_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev,
+		       uint64_t time_ns)
 {
 	struct export *x = ctx;
 	struct memoryviz *m = x->state;
@@ -60,7 +62,8 @@ static void entry_begin(struct memoryviz *m, const struct tfmt_event *ev, enum s
 	bool is_oom = action == WORD_OOM;
 
 	snapshot_entry_begin(&m->file, ev->device, action);
-	snapshot_number(&m->file, is_oom ? WORD_DEVICE_FREE : WORD_ADDR, is_oom ? m->free_bytes[ev->device] : ev->address);
+	snapshot_number(&m->file, is_oom ? WORD_DEVICE_FREE : WORD_ADDR,
+			is_oom ? m->free_bytes[ev->device] : ev->address);
 	snapshot_number(&m->file, WORD_SIZE, ev->size);
 	snapshot_number(&m->file, WORD_STREAM, ev->stream);
 	snapshot_number(&m->file, WORD_TIME, time_ns / 1000);
@@ -161,8 +164,9 @@ static int put_entries(struct export *x, struct memoryviz *m)
 	int ret = CMD_FINE, got;
 
 	if (!is_file(m->process->path))
-		return message_error("'%s' cannot be read twice, which a snapshot needs: make it a file first",
-				     m->process->path);
+		return message_error(
+			"'%s' cannot be read twice, which a snapshot needs: make it a file first",
+			m->process->path);
 	if (traceview_open(&v, m->process->path)) {
 		ret = message_error("cannot read '%s' a second time: %s", m->process->path, v.trouble);
 		traceview_close(&v);
@@ -174,7 +178,8 @@ static int put_entries(struct export *x, struct memoryviz *m)
 			continue;
 		if (ev.ordinal > m->last_ordinal)
 			break;
-		if (ev.device < TFMT_NR_DEVICES && !(ev.flags & TFMT_FLAG_TEARDOWN) && export_wants_event(x, m->process, &ev))
+		if (ev.device < TFMT_NR_DEVICES && !(ev.flags & TFMT_FLAG_TEARDOWN) &&
+		    export_wants_event(x, m->process, &ev))
 			put_event(m, &ev);
 	}
 	traceview_close(&v);
@@ -204,12 +209,14 @@ static void put_pool_id(struct memoryviz *m, const struct segmentlist_segment *s
 {
 	snapshot_word(&m->file, WORD_POOL_ID);
 	pickle_number(&m->file.pickle, 0);
-	pickle_number(&m->file.pickle, s->private_id == SEGMENTS_SHARED || s->private_id == SEGMENTS_OTHER ? 0 : s->private_id);
+	pickle_number(&m->file.pickle, s->private_id == SEGMENTS_SHARED || s->private_id == SEGMENTS_OTHER
+					       ? 0
+					       : s->private_id);
 	pickle_op(&m->file.pickle, PICKLE_TUPLE2);
 }
 
-static void put_segment(struct memoryviz *m, uint32_t device, const struct segmentlist *l, const struct segmentlist_segment *s,
-			const struct life *life)
+static void put_segment(struct memoryviz *m, uint32_t device, const struct segmentlist *l,
+			const struct segmentlist_segment *s, const struct life *life)
 {
 	struct pickle *p = &m->file.pickle;
 
@@ -315,10 +322,12 @@ int memoryviz_finish(struct export *x)
 	int ret;
 
 	if (m->is_of_several)
-		ret = message_error("'%s' has several processes that use GPUs, and a snapshot is of one: choose it with '--rank' or '--pid'",
-				    x->replay->recording.path);
+		ret = message_error(
+			"'%s' has several processes that use GPUs, and a snapshot is of one: choose it with '--rank' or '--pid'",
+			x->replay->recording.path);
 	else if (!m->process)
-		ret = message_error("'%s' has no GPU memory to take a snapshot of", x->replay->recording.path);
+		ret = message_error("'%s' has no GPU memory to take a snapshot of",
+				    x->replay->recording.path);
 	else
 		ret = put_snapshot(x, m);
 	segmenttrack_release(&m->track);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * perfetto: a group of tracks for each process: counters for each GPU, steps, phases, NVTX ranges by thread, failed
- * allocations, and heap profiles for each GPU.
+ * perfetto: a group of tracks for each process: counters for each GPU, steps, phases, NVTX ranges by thread,
+ * failed allocations, and heap profiles for each GPU.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,15 +14,18 @@
 #include "analyzer/export/weights.h"
 
 enum counter { COUNT_ALLOCATED, COUNT_RESERVED, COUNT_DRIVER, COUNT_USED, NR_COUNTERS };
-static const char *const counter_names[NR_COUNTERS] = { "allocated", "reserved", "taken from the driver", "in use" };
+static const char *const counter_names[NR_COUNTERS] = { "allocated", "reserved", "taken from the driver",
+							"in use" };
 
-/* A track for each thread and domain that ranges were pushed on, and for each range that may end on another thread. */
+/* A track for each thread and domain that ranges were pushed on, and for each range that may end on another
+ * thread. */
 struct rangetrack {
 	uint64_t track;
 	uint32_t depth; /* ranges that have begun and not ended */
 };
 
-/* When a cycle, or a step that the program names, may have begun: which of them are steps shows at the end. */
+/* When a cycle, or a step that the program names, may have begun: which of them are steps shows at the end.
+ */
 struct boundary {
 	uint64_t ordinal, time_ns;
 };
@@ -35,7 +38,7 @@ struct process_tracks {
 	uint64_t counter[TFMT_NR_DEVICES][NR_COUNTERS], value[TFMT_NR_DEVICES][NR_COUNTERS];
 	uint64_t phases;
 	enum phase phase;
-	uint64_t moments; /* failed allocations */
+	uint64_t moments;         /* failed allocations */
 	struct numberset threads; /* thread, domain, and 0; a range's number, and 1 */
 	struct rangetrack *range; /* by number there, from 0 */
 	size_t range_room;
@@ -92,8 +95,8 @@ static struct process_tracks *tracks_of(struct export *x, const struct replay_pr
 
 /* ---- counters ---------------------------------------------------------------------------------- */
 
-static void count(struct perfettofile *f, struct process_tracks *t, uint8_t device, enum counter which, uint64_t time_ns,
-		  uint64_t value)
+static void count(struct perfettofile *f, struct process_tracks *t, uint8_t device, enum counter which,
+		  uint64_t time_ns, uint64_t value)
 {
 	uint64_t *track = &t->counter[device][which];
 	char name[64];
@@ -108,7 +111,8 @@ static void count(struct perfettofile *f, struct process_tracks *t, uint8_t devi
 	perfetto_count(f, *track, time_ns, value);
 }
 
-static void count_device(struct perfettofile *f, struct process_tracks *t, const struct tfmt_event *ev, uint64_t time_ns)
+static void count_device(struct perfettofile *f, struct process_tracks *t, const struct tfmt_event *ev,
+			 uint64_t time_ns)
 {
 	const struct device_books *b = books_device(t->process->books, ev->device);
 
@@ -116,7 +120,8 @@ static void count_device(struct perfettofile *f, struct process_tracks *t, const
 	count(f, t, ev->device, COUNT_RESERVED, time_ns, b->reserved_bytes);
 	count(f, t, ev->device, COUNT_DRIVER, time_ns, b->driver_bytes);
 	if (ev->kind == TFMT_MEMORY_INFO)
-		count(f, t, ev->device, COUNT_USED, time_ns, books_residual(t->process->books, ev->device)->last.used);
+		count(f, t, ev->device, COUNT_USED, time_ns,
+		      books_residual(t->process->books, ev->device)->last.used);
 }
 
 /* ---- phases and steps -------------------------------------------------------------------------- */
@@ -223,7 +228,8 @@ static struct rangetrack *range_of(struct process_tracks *t, uint32_t a, uint32_
 }
 
 /* The track of a thread, below it one for each domain: their ranges need not lie within each other. */
-static struct rangetrack *thread_track(struct perfettofile *f, struct process_tracks *t, uint32_t thread, uint32_t domain)
+static struct rangetrack *thread_track(struct perfettofile *f, struct process_tracks *t, uint32_t thread,
+				       uint32_t domain)
 {
 	struct rangetrack *r = range_of(t, thread, domain, 0);
 	struct tfmt_thread info;
@@ -242,7 +248,8 @@ static struct rangetrack *thread_track(struct perfettofile *f, struct process_tr
 	return r;
 }
 
-static void follow_range(struct perfettofile *f, struct process_tracks *t, const struct tfmt_event *ev, uint64_t time_ns)
+static void follow_range(struct perfettofile *f, struct process_tracks *t, const struct tfmt_event *ev,
+			 uint64_t time_ns)
 {
 	struct range range = { (uint32_t)ev->address, (uint32_t)ev->size };
 	struct rangetrack *r;
@@ -260,11 +267,13 @@ static void follow_range(struct perfettofile *f, struct process_tracks *t, const
 		r->depth++;
 		break;
 	case TFMT_RANGE_PUSH:
-		perfetto_begin(f, r->track, time_ns, range_label(name, sizeof(name), t->process->reader, range));
+		perfetto_begin(f, r->track, time_ns,
+			       range_label(name, sizeof(name), t->process->reader, range));
 		r->depth++;
 		break;
 	case TFMT_MARK:
-		perfetto_instant(f, r->track, time_ns, range_label(name, sizeof(name), t->process->reader, range));
+		perfetto_instant(f, r->track, time_ns,
+				 range_label(name, sizeof(name), t->process->reader, range));
 		break;
 	default: /* the end of one that began before the recording's kept part is no slice's */
 		if (r->depth)
@@ -275,18 +284,20 @@ static void follow_range(struct perfettofile *f, struct process_tracks *t, const
 
 /* ---- all --------------------------------------------------------------------------------------- */
 
-static void follow_failure(struct perfettofile *f, struct process_tracks *t, const struct tfmt_event *ev, uint64_t time_ns)
+static void follow_failure(struct perfettofile *f, struct process_tracks *t, const struct tfmt_event *ev,
+			   uint64_t time_ns)
 {
 	char text[128], size[HUMAN_MAX];
 
 	if (!t->moments)
 		t->moments = perfetto_track(f, t->track, "out of memory");
-	snprintf(text, sizeof(text), "GPU %u: %s (%" PRIu64 " bytes) asked for", ev->device, human_bytes(size, ev->size),
-		 ev->size);
+	snprintf(text, sizeof(text), "GPU %u: %s (%" PRIu64 " bytes) asked for", ev->device,
+		 human_bytes(size, ev->size), ev->size);
 	perfetto_instant(f, t->moments, time_ns, text);
 }
 
-void perfetto_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns)
+void perfetto_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev,
+		      uint64_t time_ns)
 {
 	struct export *x = ctx;
 	struct perfettofile *f = &((struct perfetto *)x->state)->file;

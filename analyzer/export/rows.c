@@ -13,15 +13,17 @@
 #include "analyzer/stacks/element.h"
 
 static const char *const event_columns[] = {
-	"host", "pid", "rank", "ordinal", "time_ns", "kind", "phase", "device", "address", "size", "aux", "alloc_ordinal",
-	"stream", "tid", "call", "shape", "range", "site", "python_stack", "native_stack", NULL
+	"host",   "pid",     "rank",  "ordinal", "time_ns",       "kind",         "phase",
+	"device", "address", "size",  "aux",     "alloc_ordinal", "stream",       "tid",
+	"call",   "shape",   "range", "site",    "python_stack",  "native_stack", NULL
 };
-static const char *const block_columns[] = {
-	"host", "pid", "rank", "device", "address", "size", "ordinal", "phase", "step", "category", "module", "name", "shape",
-	"site", "python_stack", "native_stack", NULL
-};
+static const char *const block_columns[] = { "host",         "pid",     "rank",  "device", "address",
+					     "size",         "ordinal", "phase", "step",   "category",
+					     "module",       "name",    "shape", "site",   "python_stack",
+					     "native_stack", NULL };
 static const char *const series_columns[] = {
-	"host", "pid", "rank", "device", "time_ns", "allocated_bytes", "reserved_bytes", "driver_bytes", "used_bytes", NULL
+	"host",           "pid",          "rank",       "device", "time_ns", "allocated_bytes",
+	"reserved_bytes", "driver_bytes", "used_bytes", NULL
 };
 static const char *const *const columns[] = {
 	[EXPORT_EVENTS] = event_columns, [EXPORT_BLOCKS] = block_columns, [EXPORT_SERIES] = series_columns
@@ -83,8 +85,8 @@ static void write_shape(struct rowfile *f, const struct tfmt_reader *reader, uin
 	rowfile_text(f, id && tfmt_reader_shape(reader, id, &shape) ? shape_text(text, &shape) : NULL);
 }
 
-static void write_stack(struct rows *r, const struct export *x, const struct replay_process *p, uint32_t python,
-			uint32_t native)
+static void write_stack(struct rows *r, const struct export *x, const struct replay_process *p,
+			uint32_t python, uint32_t native)
 {
 	rowfile_text(&r->file, sites_find(&r->sites, x->replay, export_process(x, p), python, native));
 	rowfile_uint(&r->file, python);
@@ -131,7 +133,8 @@ static void event_row(struct rows *r, struct export *x, const struct replay_proc
 
 /* ---- series ------------------------------------------------------------------------------------ */
 
-static void series_row(struct rows *r, struct export *x, const struct replay_process *p, uint8_t device, uint64_t time_ns)
+static void series_row(struct rows *r, struct export *x, const struct replay_process *p, uint8_t device,
+		       uint64_t time_ns)
 {
 	const struct device_books *b = books_device(p->books, device);
 	const struct residual_figures *residual = books_residual(p->books, device);
@@ -154,7 +157,8 @@ static void series_row(struct rows *r, struct export *x, const struct replay_pro
 	rowfile_end(&r->file);
 }
 
-void rows_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns)
+void rows_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev,
+		  uint64_t time_ns)
 {
 	struct export *x = ctx;
 	struct rows *r = x->state;
@@ -185,7 +189,8 @@ static void block_row(struct rows *r, const struct export *x, const struct repla
 	write_known(&r->file, b->step, b->step);
 	rowfile_text(&r->file, category_names[b->category]);
 	rowfile_text(&r->file,
-		     b->module ? modulepaths_text(p->modulepaths, b->module, 0, module, sizeof(module)) : NULL);
+		     b->module ? modulepaths_text(p->modulepaths, b->module, 0, module, sizeof(module))
+			       : NULL);
 	rowfile_text(&r->file, namedblocks_name(&named, p, &b->life, moment) ? named.name.text : NULL);
 	write_shape(&r->file, p->reader, g->shape);
 	write_stack(r, x, p, g->python_stack, g->native_stack);

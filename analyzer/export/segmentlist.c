@@ -16,11 +16,11 @@ static void begin(struct segmentlist *l, const struct segments *s, const struct 
 
 	l->segment = heap_grow(l->segment, &l->segments_room, l->nr_segments + 1, sizeof(*l->segment));
 	l->segment[l->nr_segments++] = (struct segmentlist_segment){ .address = address,
-								      .private_id = pool->private_id,
-								      .stream = pool->stream,
-								      .is_small = pool->small,
-								      .is_expandable = g->page_bytes != 0,
-								      .first_block = l->nr_blocks };
+								     .private_id = pool->private_id,
+								     .stream = pool->stream,
+								     .is_small = pool->small,
+								     .is_expandable = g->page_bytes != 0,
+								     .first_block = l->nr_blocks };
 }
 
 static void add(struct segmentlist *l, const struct segments_block *b)
@@ -49,9 +49,9 @@ void segmentlist_add(struct segmentlist *l, const struct segments_request *block
 
 	l->segment = heap_grow(l->segment, &l->segments_room, l->nr_segments + 1, sizeof(*l->segment));
 	l->segment[l->nr_segments++] = (struct segmentlist_segment){ .address = b.address,
-								      .stream = block->stream,
-								      .is_small = b.size <= TORCH_SMALL_MAX,
-								      .first_block = l->nr_blocks };
+								     .stream = block->stream,
+								     .is_small = b.size <= TORCH_SMALL_MAX,
+								     .first_block = l->nr_blocks };
 	add(l, &b);
 }
 
@@ -79,7 +79,8 @@ static void walk(struct segmentlist *l, const struct segments *s, uint32_t index
 
 static int compare(const void *a, const void *b)
 {
-	uint64_t x = ((const struct segmentlist_segment *)a)->address, y = ((const struct segmentlist_segment *)b)->address;
+	uint64_t x = ((const struct segmentlist_segment *)a)->address,
+		 y = ((const struct segmentlist_segment *)b)->address;
 
 	return (x > y) - (x < y);
 }

@@ -13,7 +13,8 @@ struct segmenttrack_device {
 	struct segments segments;
 };
 
-static struct segmenttrack_device *device_at(struct segmenttrack *t, const struct replay_process *process, uint32_t ordinal)
+static struct segmenttrack_device *device_at(struct segmenttrack *t, const struct replay_process *process,
+					     uint32_t ordinal)
 {
 	struct segmenttrack_device *d;
 
@@ -26,7 +27,8 @@ static struct segmenttrack_device *device_at(struct segmenttrack *t, const struc
 	return d;
 }
 
-/* A tensor for which memory was taken: the range that it lies in is a segment of its stream, also when it is gone. */
+/* A tensor for which memory was taken: the range that it lies in is a segment of its stream, also when it is
+ * gone. */
 static void first_tensor(struct segmenttrack_device *d, const struct tfmt_event *ev, uint64_t time_ns)
 {
 	struct segments_request r = { .address = ev->address,
@@ -100,8 +102,8 @@ static void unmap(struct segmenttrack *t, const struct replay_process *process, 
 			segments_give(&t->device[i].segments, ev->address, ev->size);
 }
 
-void segmenttrack_observe(struct segmenttrack *t, const struct replay_process *process, const struct tfmt_event *ev,
-			  uint64_t time_ns)
+void segmenttrack_observe(struct segmenttrack *t, const struct replay_process *process,
+			  const struct tfmt_event *ev, uint64_t time_ns)
 {
 	struct segmenttrack_device *d;
 
