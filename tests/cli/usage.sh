@@ -81,6 +81,18 @@ try completion
 try completion tcsh
 try completion bash zsh
 try completion --json bash
+try export
+try export a
+try export -f nothing a
+try export -f csv
+try export -f csv a b
+try export -f csv --at end a
+try export -f csv --what blocks --at all a
+try export -f folded --what blocks a
+try export -f csv --what stacks a
+try export -f folded missing.vtr
+try export -f csv --split a
+try export -f folded -o missing/x missing.vtr
 try run
 try run --max-peak 1GiB -- true
 try run --check -- true
