@@ -35,6 +35,7 @@ static const struct command commands[] = {
 	{ "check",    cmd_check,    "does a recording keep within limits, or near a baseline" },
 	{ "baseline", cmd_baseline, "what a program takes, as a small file to check in" },
 	{ "diff",     cmd_diff,     "what grew from one recording or baseline to another" },
+	{ "html",     cmd_html,     "a recording as one page for a browser" },
 	{ "names",    cmd_names,    "look by which names a program that runs holds its tensors" },
 	{ "info",     cmd_info,     "what a recording holds: processes, devices, duration, losses" },
 	{ "dump",     cmd_dump,     "every event of a recording" },
