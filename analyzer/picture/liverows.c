@@ -192,12 +192,13 @@ void liverows_begin(struct liverows *r, size_t place, uint64_t time_ns)
 	r->open = heap_grow(r->open, &r->open_room, place, sizeof(*r->open));
 	if (place > r->nr_open)
 		r->nr_open = place;
-	r->open[place - 1] = (struct liverows_open){ time_ns, r->process->names ? r->process->names->nr_passed : 0 };
+	r->open[place - 1] = (struct liverows_open){ replay_time(r->process, time_ns),
+						     r->process->names ? r->process->names->nr_passed : 0 };
 }
 
 void liverows_end(struct liverows *r, const struct life *life, size_t place, uint64_t time_ns, const struct moments *m)
 {
-	add(r, life, place, time_ns, m);
+	add(r, life, place, replay_time(r->process, time_ns), m);
 }
 
 /* ---- judging ----------------------------------------------------------------------------------- */

@@ -40,7 +40,7 @@ struct liverows;
 struct liverows *liverows_open(struct replay_process *process, uint32_t device);
 void liverows_close(struct liverows *r); /* NULL: there is nothing to close */
 
-/* As struct lives_follower has it, of blocks of this device. The moments are those so far. */
+/* As struct lives_follower has it (times CLOCK_MONOTONIC), of blocks of this device. The moments are those so far. */
 void liverows_begin(struct liverows *r, size_t place, uint64_t time_ns);
 void liverows_end(struct liverows *r, const struct life *life, size_t place, uint64_t time_ns, const struct moments *m);
 

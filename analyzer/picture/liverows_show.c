@@ -171,8 +171,8 @@ static void show_other(struct liverows_shown *s, const uint32_t *kind, const str
 		return;
 	s->summed = heap_grow(s->summed, &s->summed_room, s->nr_summed + 1, sizeof(*s->summed));
 	s->summed[s->nr_summed++] = (struct liverow){
-		.birth_ns = s->point[first].from_ns,
-		.death_ns = last < s->nr_points ? s->point[last].from_ns : UINT64_MAX,
+		.birth_ns = s->point[first].moment.time_ns,
+		.death_ns = last < s->nr_points ? s->point[last].moment.time_ns : UINT64_MAX,
 		.bytes = o->bytes,
 		.kind = kind[o->sort],
 		.first = first,

@@ -82,7 +82,8 @@ static void print_points(struct printing *q, const struct picture_device *d, con
 	struct jsonout *j = &q->j;
 
 	jsonout_begin(j, "points", '{');
-	PUT_COLUMN(j, "time_ns", point, nr, from_ns);
+	PUT_COLUMN(j, "from_ns", point, nr, from_ns);
+	PUT_COLUMN(j, "time_ns", point, nr, moment.time_ns);
 	PUT_COLUMN(j, "allocated_bytes", point, nr, moment.allocated);
 	PUT_COLUMN(j, "reserved_bytes", point, nr, moment.reserved);
 	PUT_COLUMN(j, "driver_bytes", point, nr, moment.driver);
@@ -170,7 +171,7 @@ static void print_summed(struct printing *q, const struct liverows_shown *s)
 	struct jsonout *j = &q->j;
 
 	jsonout_begin(j, "summed", '{');
-	PUT_COLUMN(j, "time_ns", s->point, s->nr_points, from_ns);
+	PUT_COLUMN(j, "time_ns", s->point, s->nr_points, moment.time_ns);
 	PUT_COLUMN(j, "first", s->summed, s->nr_summed, first);
 	PUT_COLUMN(j, "last", s->summed, s->nr_summed, last);
 	PUT_COLUMN(j, "kind", s->summed, s->nr_summed, kind);
