@@ -22,6 +22,7 @@
 #include "analyzer/replay/replay.h"
 #include "analyzer/ui/options.h"
 
+#define SCHEMA "vramtrace/html/1"
 #define PAGE_MAX (5u << 20)    /* bytes of a page */
 #define PARTS 512              /* moments at which small blocks are summed up, before anything is left out */
 #define TRIES 5                /* each with half as many rows */
@@ -189,7 +190,7 @@ static char *join(const struct pages *p, size_t *len)
 	char *text = NULL;
 	FILE *out = heap_need(open_memstream(&text, len));
 
-	fputs("{\"schema\":\"vramtrace/html/1\",\"recordings\":[", out);
+	fprintf(out, "{\"schema\":\"%s\",\"recordings\":[", SCHEMA);
 	for (size_t i = 0; i < p->nr_recordings; i++) {
 		if (i)
 			putc(',', out);

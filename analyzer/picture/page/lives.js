@@ -19,14 +19,14 @@ class Lives {
 		this.pick(-1);
 	}
 
-	/** The largest blocks that live in the view, by birth. */
+	/** Those of the view that hold most, by their bytes and for how long, in the order of birth. */
 	visible(max) {
 		const { birth, death, bytes } = this.device.rows, { from, to } = this.app.timeline, found = [];
 		for (let i = 0; i < this.device.nrLarge; i++)
 			if (birth[i] < to && death[i] > from)
-				found.push(i);
-		found.sort((a, b) => bytes[b] - bytes[a] || a - b);
-		return found.slice(0, max).sort((a, b) => birth[a] - birth[b]);
+				found.push({ row: i, weight: bytes[i] * (Math.min(death[i], to) - Math.max(birth[i], from)) });
+		found.sort((a, b) => b.weight - a.weight || a.row - b.row);
+		return found.slice(0, max).map((f) => f.row).sort((a, b) => birth[a] - birth[b]);
 	}
 
 	draw() {

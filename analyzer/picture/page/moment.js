@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What lived at the moment: a table of groups, searched, and the same as an icicle. */
 
-const GROUPS_MAX = 200;
+const GROUPS_FIRST = 25, GROUPS_MAX = 500; /* rows at first, and when all are asked for */
 
 /** Text with what was searched for marked. */
 function marked(text, wanted) {
@@ -15,6 +15,7 @@ class Moment {
 		this.by = "name";
 		$("group-by").onchange = (e) => { this.by = e.target.value; this.drawTable(); };
 		$("search").oninput = () => this.drawTable();
+		$("all-groups").onclick = () => { this.wantsAll = !this.wantsAll; this.drawTable(); };
 	}
 
 	use(device) {
@@ -73,14 +74,16 @@ class Moment {
 
 	drawTable() {
 		const wanted = $("search").value.trim().toLowerCase(), all = this.groups();
-		const groups = wanted ? all.filter((g) => this.matches(g, wanted)) : all, shown = groups.slice(0, GROUPS_MAX);
+		const groups = wanted ? all.filter((g) => this.matches(g, wanted)) : all, shown = groups.slice(0, this.wantsAll ? GROUPS_MAX : GROUPS_FIRST);
 		const bytes = groups.reduce((sum, g) => sum + g.bytes, 0), missing = this.total - this.listed;
 		$("found").textContent = wanted ? `${countText(groups.length, "group")}, ${bytesText(bytes)}` : "";
 		const heads = [["Bytes", 1], ["Share", 1], ["Blocks", 1], ["Mostly"], [this.by === "stack" ? "Allocated at" : this.by.charAt(0).toUpperCase() + this.by.slice(1)]];
 		if (this.by !== "stack")
 			heads.push(["Largest allocated at"]);
+		$("all-groups").hidden = groups.length <= GROUPS_FIRST;
+		$("all-groups").textContent = this.wantsAll ? "Show the largest" : "Show more";
 		$("groups").replaceChildren(
-			element("caption", {}, `${countText(all.length, "group")}, largest first${groups.length > shown.length ? `; the first ${GROUPS_MAX} are shown` : ""}${missing > 0.001 * this.total ? `; ${bytesText(missing)} in small blocks that are not listed` : ""}`),
+			element("caption", {}, `${countText(all.length, "group")}, largest first${groups.length > shown.length ? `; the first ${shown.length} are shown` : ""}${missing > 0.001 * this.total ? `; ${bytesText(missing)} in small blocks that are not listed` : ""}`),
 			element("thead", {}, element("tr", {}, heads.map(([title, number]) => element("th", { scope: "col", class: number && "number" }, title)))),
 			element("tbody", {}, shown.flatMap((g) => this.rowOf(g, heads.length, wanted))));
 		this.app.icicle.draw();

@@ -175,7 +175,7 @@ class Device {
 		case "category":
 			return k.category ? wordsOf(p.categories[k.category[kind]]) : p.text(k.owner[kind]) ?? "not known";
 		case "name":
-			return (k.name && p.text(k.name[kind])) || `no name: ${placeText(p.site(k.stack[kind]))}`;
+			return this.nameOf(kind) ?? `no name: ${placeText(p.site(k.stack[kind]))}`;
 		case "module":
 			return (k.module && p.text(k.module[kind])) || "in no module";
 		case "phase":
@@ -183,6 +183,12 @@ class Device {
 		default:
 			return placeText(p.site(k.stack[kind]));
 		}
+	}
+
+	/** What the program calls a kind; null where it only says that something else than Python holds it. */
+	nameOf(kind) {
+		const name = this.kinds.name && this.picture.text(this.kinds.name[kind]);
+		return name && !name.startsWith("held outside of Python") ? name : null;
 	}
 
 	/** The rows that live at a time: their numbers. */

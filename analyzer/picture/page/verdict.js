@@ -52,11 +52,15 @@ function peakCard(app, report) {
 	if (!d)
 		return element("div", { class: "card verdict fine" }, element("h2", { id: "verdict-title" }, "No GPU memory was allocated"));
 	const peak = d.tensor.peak_bytes || d.driver.peak_bytes, reserved = d.reserved.peak_bytes || d.driver.peak_bytes;
+	const most = app.documents.by_stack?.devices?.[app.device?.index ?? 0]?.groups?.[0];
 	const share = d.capacity_bytes ? `, ${percentText(reserved, d.capacity_bytes)} of the GPU` : "";
 	return element("div", { class: "card verdict fine" },
 		element("h2", { id: "verdict-title" }, `It fitted: ${bytesText(reserved)}${share}`),
 		element("p", { class: "evidence" }, d.tensor.peak_bytes ? `Tensors held ${bytesText(peak)} at the peak${d.peak_step ? `, in step ${d.peak_step}` : ""}${d.peak_phase ? `, in ${d.peak_phase}` : ""}. No growth was found from step to step.`
-			: `The program took ${bytesText(peak)} from the driver at the most.`));
+			: `The program took ${bytesText(peak)} from the driver at the most.`),
+		most?.site?.file && element("p", { class: "place", id: "culprit" }, `Most of it, ${bytesText(most.bytes)}, was allocated at `,
+			element("strong", { class: "mono", title: most.site.file }, placeText(most.site)), "."),
+		sourceBlock(app.device?.picture, most?.site, most?.bytes));
 }
 
 function adviceCard(advise, isFirst) {
@@ -91,7 +95,7 @@ function gauge(d) {
 	const held = parts.reduce((sum, part) => sum + part[1], 0), cached = Math.max(0, d.reserved.peak_bytes - held);
 	const outside = Math.max(0, (d.residual.device_at_driver_peak_bytes ?? d.driver.peak_bytes) - d.reserved.peak_bytes);
 	parts.push(["cached, not in use", cached, "#c9ced3"], ["outside PyTorch", outside, "#6b7075"]);
-	const text = parts.filter((p) => p[1]).map(([name, bytes]) => `${name} ${bytesText(bytes)}`).join(", ");
+	const text = parts.filter((p) => p[1] > 0.001 * d.capacity_bytes).map(([name, bytes]) => `${name} ${bytesText(bytes)}`).join(", ");
 	return element("div", {}, element("div", { class: "gauge", role: "img", "aria-label": `Of ${bytesText(d.capacity_bytes)}: ${text}` },
 		parts.map(([name, bytes, colour]) => element("span", { title: `${name}: ${bytesText(bytes)}`, style: `width:${100 * bytes / d.capacity_bytes}%;background:${colour}` }))),
 		element("p", { class: "hint" }, `The ${bytesText(d.capacity_bytes)} of the GPU at the peak: ${text}.`));
