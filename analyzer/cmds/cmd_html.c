@@ -19,6 +19,7 @@
 #include "analyzer/picture/webpage.h"
 #include "analyzer/picturepages/print_picture.h"
 #include "analyzer/purpose/rules.h"
+#include "analyzer/recording/textset.h"
 #include "analyzer/replay/replay.h"
 #include "analyzer/ui/options.h"
 
@@ -234,34 +235,62 @@ static void pack(struct pages *p, struct webpage *w)
 	}
 }
 
-/* Into a file that gets its name only when it is whole. Returns CMD_FINE, or CMD_TROUBLE after a message. */
-static int write_file(const struct webpage *w, const char *path)
+/*
+ * Open what `path` is to be: a file with a name of its own, *whole, until it is complete, which is the caller's to free; of a
+ * device or a pipe, itself, and *whole is NULL. Returns NULL after a message.
+ */
+static FILE *open_output(const char *path, char **whole)
 {
-	char *whole = heap_alloc(strlen(path) + 16, 1);
-	int fd, status = CMD_FINE;
 	struct stat st;
-	FILE *out;
+	FILE *out = NULL;
+	int fd;
 
-	/* A device or a pipe is written to as it is. */
+	*whole = NULL;
 	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
+		errno = EISDIR;
 		out = S_ISDIR(st.st_mode) ? NULL : fopen(path, "we");
-		errno = S_ISDIR(st.st_mode) ? EISDIR : errno;
 	} else {
-		sprintf(whole, "%s.XXXXXX", path);
-		fd = mkostemp(whole, O_CLOEXEC);
-		out = fd < 0 ? NULL : fdopen(fd, "w");
+		*whole = textset_format("%s.XXXXXX", path);
+		fd = mkostemp(*whole, O_CLOEXEC);
 		if (fd >= 0)
 			fchmod(fd, 0644);
+		out = fd < 0 ? NULL : fdopen(fd, "w");
 	}
 	if (!out) {
-		status = message_error("cannot write '%s': %s", path, strerror(errno));
-		free(whole);
-		return status;
+		message_error("cannot write '%s': %s", path, strerror(errno));
+		free(*whole);
 	}
+	return out;
+}
+
+/* Can it be written to? Better to know it before the work than after. */
+static int check_output(const char *path)
+{
+	char *whole;
+	FILE *out = open_output(path, &whole);
+
+	if (!out)
+		return CMD_TROUBLE;
+	fclose(out);
+	if (whole)
+		unlink(whole);
+	free(whole);
+	return CMD_FINE;
+}
+
+/* Returns CMD_FINE, or CMD_TROUBLE after a message: then what was there before is still there. */
+static int write_file(const struct webpage *w, const char *path)
+{
+	char *whole;
+	FILE *out = open_output(path, &whole);
+	int status = CMD_FINE;
+
+	if (!out)
+		return CMD_TROUBLE;
 	webpage_write(out, w);
-	if (ferror(out) | fclose(out) || (*whole && rename(whole, path))) {
+	if (ferror(out) | fclose(out) || (whole && rename(whole, path))) {
 		status = message_error("cannot write '%s': %s", path, strerror(errno));
-		if (*whole)
+		if (whole)
 			unlink(whole);
 	}
 	free(whole);
@@ -339,6 +368,8 @@ int cmd_html(int argc, const char **argv)
 		return opt_wrong(&html_help, "a page does not belong on a terminal: name a file with '-o FILE'");
 	if (o.output && o.json)
 		return opt_wrong(&html_help, "'--json' prints, and '-o' writes a page: choose one");
+	if (o.output && check_output(o.output))
+		return CMD_TROUBLE;
 	p.nr_recordings = (size_t)argc - 1;
 	for (size_t i = 0; i < p.nr_recordings; i++)
 		p.path[i] = argv[i + 1];

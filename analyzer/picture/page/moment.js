@@ -36,7 +36,7 @@ class Moment {
 		this.rows = d.livingAt(time);
 		this.listed = this.rows.reduce((sum, row) => sum + d.rows.bytes[row], 0);
 		this.total = total;
-		const where = `After ${timeText(time)}${step ? `, in step ${step}` : ""}${d.hasTensors ? `, in ${d.picture.phases[d.points.phase[i]]}` : ""}`;
+		const where = `After ${(time / 1e9).toFixed(6)} s${step ? `, in step ${step}` : ""}${d.hasTensors ? `, in ${d.picture.phases[d.points.phase[i]]}` : ""}`;
 		const text = `${where}: ${bytesText(total)} ${d.hasTensors ? "allocated" : "taken from the driver"}`
 			+ (d.hasTensors ? `, ${bytesText(d.points.reserved_bytes[i])} reserved` : "")
 			+ (d.points.used_bytes[i] ? `, ${bytesText(d.points.used_bytes[i])} in use on the GPU` : "") + ".";
