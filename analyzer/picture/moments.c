@@ -20,6 +20,8 @@ static size_t merge_pairs(struct moments_part *part, size_t nr)
 
 			if (next->most.allocated > both.most.allocated)
 				both.most = next->most;
+			if (next->least < both.least)
+				both.least = next->least;
 			both.last = next->last;
 		}
 		part[i] = both;
@@ -34,7 +36,12 @@ static void begin_part(struct moments *m, const struct moment *now)
 		m->events_per_part *= 2;
 	}
 	m->part = heap_grow(m->part, &m->room, m->nr_parts + 1, sizeof(*m->part));
-	m->part[m->nr_parts++] = (struct moments_part){ .begin_ns = now->time_ns, .most = *now, .last = *now };
+	m->part[m->nr_parts++] = (struct moments_part){
+		.begin_ns = now->time_ns,
+		.least = now->allocated,
+		.most = *now,
+		.last = *now,
+	};
 	m->nr_events_of_last = 1;
 }
 
@@ -53,6 +60,8 @@ void moments_enter(struct moments *m, const struct moment *now)
 	if (now->allocated > part->most.allocated ||
 	    (now->allocated == part->most.allocated && now->driver > part->most.driver))
 		part->most = *now;
+	if (now->allocated < part->least)
+		part->least = now->allocated;
 	part->last = *now;
 }
 
@@ -117,11 +126,11 @@ struct moments_point *moments_points(const struct moments *m, size_t max_parts, 
 	for (size_t i = 0; i < nr_parts; i++) {
 		uint64_t from_ns = is_preceded(m, &part[i]) ? part[i].most.time_ns : part[i].begin_ns;
 
-		point[(*nr)++] = (struct moments_point){ from_ns, part[i].most };
-		point[(*nr)++] = (struct moments_point){ part[i].last.time_ns, part[i].last };
+		point[(*nr)++] = (struct moments_point){ from_ns, part[i].least, part[i].most };
+		point[(*nr)++] = (struct moments_point){ part[i].last.time_ns, part[i].last.allocated, part[i].last };
 	}
 	for (size_t i = 0; i < m->nr_kept; i++)
-		point[(*nr)++] = (struct moments_point){ m->kept[i].time_ns, m->kept[i] };
+		point[(*nr)++] = (struct moments_point){ m->kept[i].time_ns, m->kept[i].allocated, m->kept[i] };
 	if (*nr)
 		*nr = tidy(point, *nr);
 	free(part);

@@ -26,6 +26,7 @@ struct moment {
 
 struct moments_part {
 	uint64_t begin_ns;
+	uint64_t least; /* bytes allocated */
 	struct moment most, last;
 };
 
@@ -47,6 +48,7 @@ void moments_release(struct moments *m);
 /* A moment as it is drawn: it holds from `from_ns` until the next does. */
 struct moments_point {
 	uint64_t from_ns;
+	uint64_t least; /* bytes allocated at any moment of its part */
 	struct moment moment;
 };
 

@@ -85,6 +85,7 @@ static void print_points(struct printing *q, const struct picture_device *d, con
 	PUT_COLUMN(j, "from_ns", point, nr, from_ns);
 	PUT_COLUMN(j, "time_ns", point, nr, moment.time_ns);
 	PUT_COLUMN(j, "allocated_bytes", point, nr, moment.allocated);
+	PUT_COLUMN(j, "least_bytes", point, nr, least);
 	PUT_COLUMN(j, "reserved_bytes", point, nr, moment.reserved);
 	PUT_COLUMN(j, "driver_bytes", point, nr, moment.driver);
 	PUT_COLUMN(j, "used_bytes", point, nr, moment.used);

@@ -139,7 +139,7 @@ class Timeline {
 		if (d.capacity)
 			lines.push([`capacity ${bytesText(d.capacity)}`, "rule", "--alarm"]);
 		if (this.app.grows)
-			lines.push(["what each step begins with", "rule dots", "--accent"]);
+			lines.push(["the least of each step", "rule dots", "--accent"]);
 		$("legend").replaceChildren(...this.layers.map((layer) => element("li", {}, element("button", { type: "button", "aria-pressed": "true",
 			title: layer.name, onclick: (e) => {
 				if (!this.hidden.delete(layer))
@@ -255,20 +255,16 @@ class Timeline {
 
 	/* ---- drawing ---- */
 
-	/** For each pixel the point to be drawn: the fullest of those that it covers, else the one that holds. */
+	/** For each pixel the point to be drawn: the fullest of those that hold in its span of time; -1: there is none yet. */
 	columns(width) {
 		const from = this.device.points.from_ns, total = this.device.total, n = Math.ceil(width), chosen = new Int32Array(n);
-		let next = 0;
+		let next = lastUpTo(from, this.from) + 1;
 		for (let x = 0; x < n; x++) {
 			const end = this.from + (x + 1) / width * (this.to - this.from);
-			let best = next > 0 ? next - 1 : -1, first = true;
-			while (next < from.length && from[next] < end) {
-				/* What held before counts only where nothing else happens. */
-				if (best < 0 || total[next] > total[best] || (first && from[next] <= end - (this.to - this.from) / width))
+			let best = next - 1;
+			for (; next < from.length && from[next] < end; next++)
+				if (best < 0 || total[next] > total[best])
 					best = next;
-				first = false;
-				next++;
-			}
 			chosen[x] = best;
 		}
 		return chosen;
@@ -362,14 +358,13 @@ class Timeline {
 		c.lineWidth = 1;
 		c.textAlign = "right";
 		c.textBaseline = "middle";
-		const unit = 1024 ** Math.max(0, Math.floor(Math.log(y.domain()[1]) / Math.log(1024)));
-		for (const tick of d3.ticks(0, y.domain()[1] / unit, 6)) {
-			const at = Math.round(y(tick * unit)) + 0.5;
+		for (const tick of byteTicks(y.domain()[1], 6)) {
+			const at = Math.round(y(tick)) + 0.5;
 			c.beginPath();
 			c.moveTo(margin.left, at);
 			c.lineTo(width - margin.right, at);
 			c.stroke();
-			c.fillText(tick ? bytesText(tick * unit) : "0", margin.left - 8, at);
+			c.fillText(tick ? bytesText(tick) : "0", margin.left - 8, at);
 		}
 		c.textAlign = "center";
 		c.textBaseline = "top";
@@ -424,18 +419,39 @@ class Timeline {
 		c.fill();
 	}
 
+	/** The least that each step held, of many steps some together: what is left where all else was let go. */
+	floors() {
+		const { steps, points } = this.device, times = points.time_ns, least = [], each = Math.ceil(steps.length / 100);
+		for (let i = 0, k = 0; i < steps.length; i += each) {
+			const until = steps[i + each] ?? Infinity;
+			let min = Infinity;
+			for (; k < times.length && times[k] < until; k++)
+				if (times[k] >= steps[i])
+					min = Math.min(min, points.least_bytes[k]);
+			if (min < Infinity)
+				least.push([steps[i], min]);
+		}
+		return least;
+	}
+
 	drawFloor(c, y) {
-		const d = this.device;
 		c.strokeStyle = style("--accent");
 		c.lineWidth = 2;
 		c.setLineDash([2, 3]);
 		c.beginPath();
-		d.steps.forEach((time, i) => {
-			const at = lastUpTo(d.points.time_ns, time);
-			if (at >= 0 && i)
-				c.lineTo(this.x(time), y(d.total[at]));
-		});
+		for (const [time, bytes] of this.floors().slice(1))
+			c.lineTo(this.x(time), y(bytes));
 		c.stroke();
 		c.setLineDash([]);
 	}
+}
+
+/** Multiples of a round number of bytes, about so many up to the top. */
+function byteTicks(top, count) {
+	const round = [1, 2, 4, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 200, 256, 500, 512];
+	let unit = 1;
+	while (top / count > 512 * unit)
+		unit *= 1024;
+	const step = unit * (round.find((r) => r * unit >= top / count) ?? 1024);
+	return d3.range(0, top, step);
 }

@@ -39,7 +39,7 @@ function findingCard(app, finding, isFirst, failed) {
 		sourceBlock(app.device?.picture, finding.site, finding.bytes),
 		finding.name && element("p", {}, "The program calls it ", element("strong", { class: "mono" }, finding.name),
 			keepers.length > 0 && ["; kept by ", element("span", { class: "mono" }, keepers.join(", which is kept by "))], "."),
-		finding.let_go_by && element("p", {}, "It is let go by ", element("code", {}, finding.let_go_by), "."),
+		finding.let_go_by && !advice.some((a) => a.includes(finding.let_go_by)) && element("p", {}, "It is let go by ", element("code", {}, finding.let_go_by), "."),
 		finding.evidence.length > 1 && element("ul", {}, finding.evidence.slice(1).map((e) => element("li", {}, e))),
 		advice.length > 0 && isFirst && element("div", { class: "do" }, element("h3", {}, "What to do"),
 			element("ol", {}, advice.map((a) => element("li", {}, a)))),
