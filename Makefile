@@ -246,6 +246,11 @@ bench: all $(VENV)/.complete
 MAN_SRC := $(wildcard docs/man/*.1.scd)
 MAN := $(if $(shell command -v scdoc),$(MAN_SRC:docs/man/%.scd=$(O)/man/%))
 LIBDIR := $(PREFIX)/lib/vramtrace
+# Where each shell looks for the completion of a command, below share/, and by which name.
+COMPLETION_bash := bash-completion/completions/vramtrace
+COMPLETION_zsh := zsh/site-functions/_vramtrace
+COMPLETION_fish := fish/vendor_completions.d/vramtrace.fish
+SHELLS := bash zsh fish
 INSTALLED := $(O)/vramtrace:$(PREFIX)/bin/vramtrace:755 \
 	$(O)/libinterpose.so:$(LIBDIR)/libinterpose.so:755 \
 	$(O)/simgpu/libsimgpu.so:$(LIBDIR)/simgpu/libsimgpu.so:755 \
@@ -253,7 +258,9 @@ INSTALLED := $(O)/vramtrace:$(PREFIX)/bin/vramtrace:755 \
 	$(O)/libtracefmt.a:$(PREFIX)/lib/libtracefmt.a:644 $(O)/tracefmt.pc:$(PREFIX)/lib/pkgconfig/tracefmt.pc:644 \
 	tracefmt/tracefmt.h:$(PREFIX)/include/tracefmt/tracefmt.h:644 \
 	$(foreach p,$(SIM_PYTHON),$(p):$(p:$(O)/%=$(LIBDIR)/%):644) \
+	python/vramtrace/SKILL.md:$(PREFIX)/share/vramtrace/SKILL.md:644 \
 	$(foreach s,$(wildcard docs/schemas/*.json),$(s):$(PREFIX)/share/vramtrace/schemas/$(notdir $(s)):644) \
+	$(foreach s,$(SHELLS),$(O)/completion/$(s):$(PREFIX)/share/$(COMPLETION_$(s)):644) \
 	$(foreach m,$(MAN),$(m):$(PREFIX)/share/man/man1/$(notdir $(m)):644)
 # The simulated driver and NVML go by the names that programs open.
 INSTALLED_LINKS := $(addprefix $(LIBDIR)/simgpu/,libcuda.so.1 libcuda.so libnvidia-ml.so.1)
@@ -263,11 +270,15 @@ $(O)/man/%: docs/man/%.scd
 	$(call say,MAN,$@)
 	$(Q)scdoc <$< >$@
 
+$(O)/completion/%: $(O)/vramtrace
+	@mkdir -p $(@D)
+	$(Q)$< completion $* >$@
+
 ## man: manual pages (needs scdoc)
 man: $(MAN)
 
 ## install: install below PREFIX (/usr/local), staged in DESTDIR
-install: all man $(O)/tracefmt.pc
+install: all man $(O)/tracefmt.pc $(SHELLS:%=$(O)/completion/%)
 	$(Q)set -e; for f in $(INSTALLED); do \
 		IFS=:; set -- $$f; unset IFS; install -D -m $$3 $$1 '$(DESTDIR)'$$2; done
 	$(Q)for l in $(INSTALLED_LINKS); do ln -sf libsimgpu.so '$(DESTDIR)'$$l; done

@@ -9,6 +9,17 @@
 #ifndef VT_COMMAND_H
 #define VT_COMMAND_H
 
+#include <stddef.h>
+
+struct command {
+	const char *name;
+	int (*run)(int argc, const char **argv);
+	const char *help; /* one line */
+};
+
+/* The command at a place of main.c's table, NULL after the last. */
+const struct command *command_at(size_t i);
+
 /* Exit statuses of analysis commands, as diff and grep have them. */
 enum cmd_status {
 	CMD_FINE = 0,
@@ -45,5 +56,6 @@ int cmd_verify(int argc, const char **argv);
 int cmd_anonymize(int argc, const char **argv);
 int cmd_calibrate(int argc, const char **argv);
 int cmd_gpu(int argc, const char **argv);
+int cmd_completion(int argc, const char **argv);
 
 #endif

@@ -15,12 +15,6 @@
 #define TEXT(words) #words
 #define TEXT_OF(macro) TEXT(macro)
 
-struct command {
-	const char *name;
-	int (*run)(int argc, const char **argv);
-	const char *help;
-};
-
 static const struct command commands[] = {
 	{ "run",      cmd_run,      "record a program" },
 	{ "report",   cmd_report,   "the page to read first: capacity, peaks, who holds them" },
@@ -43,8 +37,14 @@ static const struct command commands[] = {
 	{ "anonymize", cmd_anonymize, "a copy of a recording without the names in it" },
 	{ "calibrate", cmd_calibrate, "measure a GPU for the simulated one" },
 	{ "gpu",      cmd_gpu,      "which GPUs answer on this machine, or why none does" },
+	{ "completion", cmd_completion, "a script by which bash, zsh or fish complete command lines" },
 };
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+const struct command *command_at(size_t i)
+{
+	return i < NR_COMMANDS ? &commands[i] : NULL;
+}
 
 static void print_overview(FILE *out)
 {
@@ -52,7 +52,7 @@ static void print_overview(FILE *out)
 		     "usage: vramtrace COMMAND [options] [RECORDING]\n\ncommands:\n");
 	for (size_t i = 0; i < NR_COMMANDS; i++)
 		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
-	fputs("\n'vramtrace COMMAND -h' explains a command, 'vramtrace --version' names this version.\n\n"
+	fputs("\n'vramtrace help COMMAND' explains a command, 'vramtrace --version' names this version.\n\n"
 	      "example:\n"
 	      "  vramtrace run -o train.vtr -- python train.py\n"
 	      "  vramtrace report train.vtr\n",
@@ -127,7 +127,7 @@ static int dispatch(int argc, const char **argv)
 		printf(*commit ? " (commit %s)\n" : "\n", commit);
 		return CMD_FINE;
 	}
-	if (is_help && argc <= 2) {
+	if (is_help && (argc == 2 || !strcmp(argv[2], "help"))) {
 		print_overview(stdout);
 		return CMD_FINE;
 	}

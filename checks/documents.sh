@@ -33,6 +33,14 @@ for c in $commands; do
 		"$(sed -n '/^# OPTIONS/,/^# EXIT/s/\*//gp' "docs/man/vramtrace-$c.1.scd" | long_options '(-[a-zA-Z], )?')"
 done
 
+if command -v scdoc >/dev/null; then
+	for page in docs/man/*.scd; do
+		if ! scdoc <"$page" >/dev/null; then
+			echo "documents: scdoc cannot read $page" >&2
+			status=1
+		fi
+	done
+fi
 if [ "$(wc -l <README.md)" -gt 150 ]; then
 	echo 'documents: README.md has more than 150 lines: tables belong into docs/' >&2
 	status=1

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What pip calls to make the Python package: builds with make, and zips what is installed (PEP 517).
 
-    pip install .                            # for this machine, in build/wheel
-    pip install . -C build=DIR               # take the finished build in DIR
-    pip wheel . -C portable=yes              # for every Linux with glibc 2.28 or newer (setup/portable.sh)
+    pip install .                                   # for this machine, in build/wheel
+    pip install . --config-settings build=DIR       # take the finished build in DIR
+    pip wheel . --config-settings portable=yes      # for every Linux with glibc 2.28 or newer (setup/portable.sh)
 
 It needs no package but pip itself. A wheel holds no links: the names by which programs open the simulated driver are
 tiny libraries that need libsimgpu.so.
@@ -37,7 +37,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     project = read_project()
     name = f"vramtrace-{project['version']}-{tag}.whl"
     with Wheel(Path(wheel_directory, name), f"vramtrace-{project['version']}.dist-info") as wheel:
-        for path in sorted((TREE / "python").rglob("*.py")):
+        for path in sorted(path for path in (TREE / "python").rglob("*") if path.suffix in (".py", ".md")):
             wheel.add(path.relative_to(TREE / "python"), path)
         for path in native_files(built):
             wheel.add(Path("vramtrace/native") / path, built / "package" / path)
@@ -92,6 +92,7 @@ def read_project():
 
 def metadata(project, licenses):
     """METADATA, as core metadata 2.4 has it."""
+    extras = project["optional-dependencies"]
     lines = [
         "Metadata-Version: 2.4",
         f"Name: {project['name']}",
@@ -102,6 +103,8 @@ def metadata(project, licenses):
         *(f"License-File: {path.name}" for path in licenses),
         *(f"Classifier: {classifier}" for classifier in project["classifiers"]),
         f"Requires-Python: {project['requires-python']}",
+        *(f"Provides-Extra: {extra}" for extra in extras),
+        *(f"Requires-Dist: {need}; extra == '{extra}'" for extra, needs in extras.items() for need in needs),
         "Description-Content-Type: text/markdown",
     ]
     return "\n".join(lines) + "\n\n" + (TREE / project["readme"]).read_text()

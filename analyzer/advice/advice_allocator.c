@@ -2,7 +2,7 @@
 /* Advice about the allocator's settings: what fragmentation cost. */
 #include "analyzer/advice/advice_kinds.h"
 
-/* Behind a failure what counts is what is kept from its request, not how much more was reserved once. */
+/* After a failure what counts is what is kept from its request, not how much more was reserved once. */
 static bool of_failure(const struct advice_job *j, struct advice *a, const struct frag_device *d)
 {
 	uint64_t reserved = j->peak - j->asked + j->cached;

@@ -40,6 +40,7 @@ static const struct opt_help calibrate_help = {
 	.example = "vramtrace calibrate -o my-gpu.toml\n"
 		   "vramtrace run --simulate my-gpu.toml -- python train.py",
 	.options = calibrate_optv,
+	.operands = opt_no_paths,
 };
 
 static const char header[] = "# A GPU for 'vramtrace run --simulate', measured by 'vramtrace calibrate'.\n"

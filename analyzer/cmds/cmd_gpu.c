@@ -23,6 +23,7 @@ static const struct opt_help gpu_help = {
 	.usage = "[options]",
 	.example = "vramtrace gpu || echo 'only a simulated one'",
 	.options = gpu_optv,
+	.operands = opt_no_paths,
 };
 
 static void show_device(struct emit *e, const struct realgpu *g, unsigned i)

@@ -210,7 +210,7 @@ static void part_heading(struct emit *e, const struct replay *m, const struct su
 	emit_heading(e, "%s%s", text, title);
 }
 
-/* Behind a finding, and of several devices, what was live at the end takes one line a place, without stacks. */
+/* After a finding, and of several devices, what was live at the end takes one line a place, without stacks. */
 static bool is_brief(const struct leaks *l, const struct leaks_opts *o)
 {
 	return (leaks_have_finding(l) || l->nr_growing > 1) && !o->verbose && !o->emit.json && !o->emit.csv;

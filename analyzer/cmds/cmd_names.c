@@ -27,6 +27,7 @@ static const struct opt_help names_help = {
 	.usage = "PID [options]",
 	.example = "vramtrace names 4711 && vramtrace peak --by name run.vtr",
 	.options = names_optv,
+	.operands = opt_no_paths,
 };
 
 static int cannot_find(long pid, int err)

@@ -24,10 +24,12 @@
 
 #define TOP_USUAL INT64_MIN /* --top was not given */
 
+static const char *const by_names[] = { "stack", "name", "category", "module", "block", "range", NULL };
+
 struct peak_opts {
 	const char *at;
-	const char *by;
 	const char *spans;
+	int by; /* index into by_names, -1: not given */
 	int64_t depth;
 	int64_t top;
 	unsigned verbose; /* 1: whole stacks; 2: and all frames and paths as they are */
@@ -36,7 +38,7 @@ struct peak_opts {
 
 static const struct opt peak_optv[] = {
 	OPT_STRING(0, "at", struct peak_opts, at, "TIME", "at TIME (12.5s, 300ms), oom, end; default: the peak"),
-	OPT_STRING(0, "by", struct peak_opts, by, "WHAT", "by stack (default), name, category, module, block or NVTX range"),
+	OPT_ENUM(0, "by", struct peak_opts, by, by_names, "default stack; range: of NVTX"),
 	OPT_STRING(0, "spans", struct peak_opts, spans, "FILE", "instead, the peak in each span of time that FILE lists"),
 	OPT_INT(0, "depth", struct peak_opts, depth, "N", "of modules: how many deep, from the model (default 1)"),
 	OPT_INT('n', "top", struct peak_opts, top, "N", "the N largest groups of each device (text: 10)"),
@@ -132,7 +134,7 @@ static void ranges_print(struct emit *e, const struct holders_query *q, const st
 
 static bool is_by(const struct peak_opts *o, const char *what)
 {
-	return o->by && !strcmp(o->by, what);
+	return o->by >= 0 && !strcmp(by_names[o->by], what);
 }
 
 static void modules_print(struct emit *e, const struct holders_query *q, const struct categories *c,
@@ -277,7 +279,7 @@ static int peak_of_spans(const struct peak_opts *o, const char *path)
 
 int cmd_peak(int argc, const char **argv)
 {
-	struct peak_opts o = { .top = TOP_USUAL, .depth = 1 };
+	struct peak_opts o = { .by = -1, .top = TOP_USUAL, .depth = 1 };
 	struct replay_options load = { 0 };
 	struct replay m = REPLAY_INIT;
 	enum opt_result parsed = opt_parse(&peak_help, &argc, argv, &o);
@@ -288,12 +290,10 @@ int cmd_peak(int argc, const char **argv)
 	if (argc != 2)
 		return opt_wrong(&peak_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
 				 argv[argc - 1]);
-	if (o.spans && (o.at || o.by))
+	if (o.spans && (o.at || o.by >= 0))
 		return opt_wrong(&peak_help, "'--spans' goes with neither '--at' nor '--by': it names nobody");
 	if (o.spans)
 		return peak_of_spans(&o, argv[1]);
-	if (o.by && !is_by(&o, "stack") && !is_by(&o, "range") && !needs_lives(&o))
-		return opt_wrong(&peak_help, "cannot group by '%s': stack, name, category, module, block or range", o.by);
 	if (o.depth < 1 || o.depth > 1000)
 		return opt_wrong(&peak_help, "'--depth' is at least 1");
 	load.lives = needs_lives(&o);

@@ -28,9 +28,10 @@ static const char *const profiles[] = {
 #include "gen/gpu_names.h"
 #undef GPU
 #undef ALIAS
+	NULL,
 };
 
-enum { NR_NAMES = sizeof(names) / sizeof(*names), NR_PROFILES = sizeof(profiles) / sizeof(*profiles) };
+enum { NR_NAMES = sizeof(names) / sizeof(*names), NR_PROFILES = sizeof(profiles) / sizeof(*profiles) - 1 };
 
 static void drop_prefix(char *text, const char *prefix)
 {
@@ -111,6 +112,11 @@ const char *gpunames_nearest(const char *name)
 		}
 	}
 	return nearest;
+}
+
+const char *const *gpunames_profiles(void)
+{
+	return profiles;
 }
 
 const char *gpunames_list(void)

@@ -12,7 +12,10 @@ const char *gpunames_find(const char *name);
 /* The profile whose names are spelt most like NAME, NULL if none is near. What is returned stays. */
 const char *gpunames_nearest(const char *name);
 
-/* The profiles' names, separated by commas, in a buffer that stays. */
+/* The profiles' names, NULL-terminated. What is returned stays. */
+const char *const *gpunames_profiles(void);
+
+/* The same, separated by commas, in a buffer that stays. */
 const char *gpunames_list(void);
 
 #endif

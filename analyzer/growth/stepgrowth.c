@@ -359,7 +359,26 @@ static double horizon(const struct stepgrowth *g, const struct stepgrowth_limits
 
 bool stepgrowth_is_apart(const struct stepgrowth_cause *c)
 {
-	return c->follows_batch || c->is_let_go;
+	return c->follows_batch || c->is_let_go || c->fills_up;
+}
+
+/* Whom did a census see? What is kept in containers that are full one day is no finding if there is room until then. */
+static void find_keepers(struct stepgrowth *g, const struct replay_device *d)
+{
+	double left = g->limit_bytes - (g->nr_readings ? g->reading[g->nr_readings - 1].bytes : 0), to_fill = 0;
+
+	for (size_t i = 0; i < g->nr_causes; i++) {
+		struct stepgrowth_cause *c = &g->cause[i];
+		bool of_driver = g->is_host || c->class == STEPGROWTH_DRIVER;
+
+		if (!of_driver)
+			stepkeeper_find(&c->keeper, d, c->group);
+		to_fill += c->keeper.left_bytes;
+		c->certainty = of_driver || c->keeper.is_known ? CERTAINTY_PROVEN :
+			       g->by == STEPGROWTH_BY_EVENTS ? CERTAINTY_HINT : CERTAINTY_LIKELY;
+	}
+	for (size_t i = 0; i < g->nr_causes; i++)
+		g->cause[i].fills_up = g->cause[i].keeper.bound && !(to_fill >= left); /* NAN: no capacity is known */
 }
 
 /* Which of the causes are more than a note? */
@@ -437,6 +456,7 @@ void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct 
 		g->level_bytes = g->reading[g->total.nr_warm_up].bytes;
 	find_growing(g, &c);
 	stepcauses_find(g, &c);
+	find_keepers(g, d);
 	leave_room_for_copies(g);
 	believe_what_bends(g);
 	g->is_filled = c.is_stepless && g->nr_causes && is_filled(g, &c);

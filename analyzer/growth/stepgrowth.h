@@ -8,7 +8,8 @@
  * and who keeps them, is told by their lives (lives.h), never guessed: without evidence a cause has none.
  * Needs a replay that was loaded with lives.
  *
- * A batch that is larger in each step makes what is left of it larger, too: that is no finding.
+ * A batch that is larger in each step makes what is left of it larger, too: that is no finding. Nor is what a container
+ * with a bound keeps, if there is room until it is full.
  *
  * A program without steps is looked at by the calls of its model, or, where it has hardly any, by what it allocates and
  * frees: a reading is then of the lowest moment after a call, or of a part of these events, and growth is by the call, or
@@ -18,7 +19,9 @@
 #ifndef VT_STEPGROWTH_H
 #define VT_STEPGROWTH_H
 
+#include "analyzer/findings/certainty.h"
 #include "analyzer/growth/growth.h"
+#include "analyzer/growth/stepkeeper.h"
 #include "analyzer/oom/verdict.h"
 #include "analyzer/replay/replay.h"
 
@@ -66,6 +69,9 @@ struct stepgrowth_cause {
 	bool makes_nodes;     /* of tensors: autograd makes nodes for most of them */
 	bool follows_batch;   /* as many tensors as before, longer like the batch: no finding */
 	bool is_let_go;       /* without steps: what grew was freed before the end: no finding */
+	struct stepkeeper keeper; /* of tensors: whom a census saw */
+	bool fills_up;        /* its container is full one day, and there is room until then: no finding */
+	enum certainty certainty; /* proven: counted in calls of the driver, or a census saw who keeps it; a hint: by events alone */
 	bool is_finding;
 };
 
@@ -104,7 +110,7 @@ void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct 
 		     const struct stepgrowth_limits *limits);
 void stepgrowth_release(struct stepgrowth *g);
 
-/* Is it no growth, however much it is, since it follows the batch or was let go? */
+/* Is it no growth without end, however much it is, since it follows the batch, was let go or fills up? */
 bool stepgrowth_is_apart(const struct stepgrowth_cause *c);
 
 /* Does the last reading pass the capacity that was asked about, with what a step and others take beside it? */

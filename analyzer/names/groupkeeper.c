@@ -33,6 +33,15 @@ bool groupkeeper_container(struct keeper *k, const struct namegroup *g)
 	return false;
 }
 
+bool groupkeeper_bounded(struct keeper *k, const struct namegroup *g)
+{
+	struct keeper next;
+
+	if (!groupkeeper_nearest(k, &next, g))
+		return false;
+	return k->has_bound || (groupkeeper_container(k, g) && k->has_bound);
+}
+
 bool keeper_is_lru_cache(const struct keeper *k)
 {
 	return !strcmp(k->class_name, "_lru_cache_wrapper") || !strcmp(k->class_name, "functools._lru_cache_wrapper");

@@ -16,6 +16,9 @@ bool groupkeeper_nearest(struct keeper *k, struct keeper *next, const struct nam
  */
 bool groupkeeper_container(struct keeper *k, const struct namegroup *g);
 
+/* The nearest keeper, or that container, if it has a bound (maxlen, maxsize). false: it has none, or none is known. */
+bool groupkeeper_bounded(struct keeper *k, const struct namegroup *g);
+
 /* A list, deque, dict or set; the cache of functools.lru_cache(); a variable that is the tensor itself. */
 bool keeper_has_entries(const struct keeper *k);
 bool keeper_is_lru_cache(const struct keeper *k);

@@ -20,7 +20,7 @@ static const char *let_go_of_entries(char *buf, size_t size, const struct namegr
 	if (!is_code(name))
 		return NULL;
 	if (!has_node)
-		snprintf(buf, size, "%s.clear()", name);
+		snprintf(buf, size, "%s.clear()%s", name, k->has_bound ? ", or a smaller maxlen" : "");
 	else if (k->kind == TFMT_KIND_LIST || k->kind == TFMT_KIND_DEQUE)
 		snprintf(buf, size, "%s.append(x.detach())%s in place of x", name,
 			 g->named.is_number ? ", or x.item()," : "");
@@ -34,7 +34,7 @@ static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, 
 	struct keeper container;
 
 	if (keeper_is_lru_cache(k)) {
-		snprintf(buf, size, "%s.cache_clear()", k->name.text);
+		snprintf(buf, size, "%s.cache_clear()%s", k->name.text, k->has_bound ? ", or a smaller maxsize" : "");
 		return is_code(k->name.text) ? buf : NULL;
 	}
 	if (keeper_has_entries(k) && g->named.holders > 1) /* something else holds the same tensors */

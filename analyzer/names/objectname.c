@@ -379,6 +379,8 @@ static void take_keeper(struct keeper *k, const struct tfmt_census *c, const str
 	k->class_name = w->step[i]->class_name;
 	k->has_length = w->step[i]->length > 0;
 	k->length = k->has_length ? w->step[i]->length - 1 : 0;
+	k->has_bound = w->step[i]->bound > 0;
+	k->bound = k->has_bound ? w->step[i]->bound - 1 : 0;
 }
 
 uint32_t objectname_keepers(struct keeper *out, uint32_t max, const struct tfmt_census *c, uint32_t object)

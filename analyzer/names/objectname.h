@@ -59,7 +59,8 @@ struct keeper {
 	uint8_t kind;    /* enum tfmt_object_kind */
 	const char *class_name; /* "" = not known; valid until the census is closed */
 	uint64_t length; /* entries; valid if has_length */
-	bool has_length;
+	uint64_t bound;  /* how many it has at most; valid if has_bound */
+	bool has_length, has_bound;
 };
 
 /*

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/human.h"
+#include "analyzer/findings/certainty.h"
 #include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/pages/sentence.h"
@@ -428,6 +429,7 @@ static void json_finding(struct emit *e, const struct frag_view *v, enum frag_wh
 	emit_uint(e, "bytes", NULL, bytes);
 	emit_uint(e, "pid", NULL, v->device->process->header->pid);
 	emit_uint(e, "device", NULL, v->device->ordinal);
+	emit_string(e, "certainty", NULL, certainty_name(CERTAINTY_PROVEN)); /* all of it is counted */
 	sentence_json_texts(e, "evidence", &said, 1);
 	sentence_json(e, "facts", &said);
 	sentence_json_texts(e, "advice", advice, sizeof(advice) / sizeof(*advice));

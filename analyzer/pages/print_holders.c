@@ -13,6 +13,7 @@
 #include "analyzer/recording/basename.h"
 #include "analyzer/stacks/element.h"
 #include "analyzer/stacks/framekind.h"
+#include "analyzer/ui/print_wrapped.h"
 
 #define TEXT_MAX 1024
 #define FRAMES_SHOWN 6 /* of the program's own, unless verbose */
@@ -533,7 +534,7 @@ void print_holders_rows(struct emit *e, const struct replay *m, const struct hol
 		else if (!o->by_site)
 			stack_text(e, &stack, o);
 		if (holder->named && !o->by_site)
-			emit_text(e, "%s", print_named(text, sizeof(text), holder->named));
+			print_wrapped(e, "", "  ", print_named(text, sizeof(text), holder->named));
 		emit_row_end(e);
 	}
 	stack_release(&stack);

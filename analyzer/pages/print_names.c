@@ -53,9 +53,22 @@ static const char *place_text(char buf[static PLACE_MAX], const struct objectnam
 	return buf;
 }
 
+/* "52", "52 of at most 1,000" */
+static const char *entries_text(char *buf, size_t size, const struct keeper *k)
+{
+	char count[HUMAN_MAX], bound[HUMAN_MAX];
+
+	human_count(count, k->length);
+	if (k->has_bound)
+		snprintf(buf, size, "%s of at most %s", count, human_count(bound, k->bound));
+	else
+		snprintf(buf, size, "%s", count);
+	return buf;
+}
+
 const char *print_keeper(char *buf, size_t size, const struct namegroup *g)
 {
-	char place[PLACE_MAX], count[HUMAN_MAX];
+	char place[PLACE_MAX], count[2 * HUMAN_MAX + 32];
 	struct keeper k, function;
 
 	*buf = 0;
@@ -73,10 +86,11 @@ const char *print_keeper(char *buf, size_t size, const struct namegroup *g)
 	else if (keeper_is_variable(&k))
 		snprintf(buf, size, "kept by %s%s", k.name.root == ROOT_LOCAL ? "a variable" : "itself", place);
 	else if (keeper_is_lru_cache(&k))
-		snprintf(buf, size, "kept by the cache of %s()%s", groupkeeper_name(g, &k.name), place);
+		snprintf(buf, size, "kept by the cache of %s()%s%s%s", groupkeeper_name(g, &k.name), k.has_bound ? ", which has " : "",
+			 k.has_bound ? entries_text(count, sizeof(count), &k) : "", place);
 	else if (k.has_length)
 		snprintf(buf, size, "kept by %s, a %s of %s%s", groupkeeper_name(g, &k.name), objectname_kind(k.kind),
-			 human_count(count, k.length), place);
+			 entries_text(count, sizeof(count), &k), place);
 	else
 		snprintf(buf, size, "kept by %s%s", groupkeeper_name(g, &k.name), place);
 	return buf;
@@ -139,6 +153,8 @@ static void json_keeper(struct emit *e, const struct namegroup *g, const struct 
 	emit_string(e, "kind", NULL, objectname_kind(k->kind));
 	if (k->has_length)
 		emit_uint(e, "length", NULL, k->length);
+	if (k->has_bound)
+		emit_uint(e, "bound", NULL, k->bound);
 	if (n->file)
 		emit_string(e, "file", NULL, n->file);
 	if (n->line)

@@ -269,8 +269,8 @@ const char *print_zeros(char buf[static ZERO_TEXT_MAX], const char *before, uint
 
 	buf[0] = 0;
 	if (nr)
-		snprintf(buf, ZERO_TEXT_MAX, "%scuDNN's workspaces are taken as 0 (%s question%s)", before, human_count(count, nr),
-			 nr == 1 ? "" : "s");
+		snprintf(buf, ZERO_TEXT_MAX, "%scuDNN's workspaces are not in it (%s of unknown size)", before,
+			 human_count(count, nr));
 	return buf;
 }
 

@@ -179,7 +179,7 @@ static void print_cause(struct emit *e, const struct replay *m, const struct rep
 			const struct stepgrowth_cause *c)
 {
 	struct replay_process *p = d->process;
-	const struct said growth = stepgrowth_growth(g, c), what = stepgrowth_what(c);
+	const struct said growth = stepgrowth_growth(g, c), what = stepgrowth_what(c), bound = stepgrowth_bound(c);
 	char text[STEPGROWTH_TEXT_MAX], sentence[SENTENCE_MAX];
 	struct said keeper;
 
@@ -190,29 +190,66 @@ static void print_cause(struct emit *e, const struct replay *m, const struct rep
 	print_wrapped(e, "  ", "    ", sentence_text(sentence, &what));
 	if (*sentence_text(sentence, &keeper))
 		print_wrapped(e, "  ", "    ", sentence);
+	if (*sentence_text(sentence, &bound))
+		print_wrapped(e, "  ", "    ", sentence);
+}
+
+/* What is no growth without end, and why: the first of those that are so for this reason. */
+static void print_apart(struct emit *e, const struct replay *m, const struct replay_device *d, const struct stepgrowth *g,
+			bool (*is_so)(const struct stepgrowth_cause *c), const char *what)
+{
+	char slope[HUMAN_MAX], place[STEPGROWTH_TEXT_MAX], sentence[SENTENCE_MAX];
+	const struct stepgrowth_cause *first = NULL;
+	struct said bound;
+	double sum = 0;
+
+	for (size_t i = g->nr_findings; i < g->nr_causes; i++) {
+		if (!is_so(&g->cause[i]))
+			continue;
+		sum += g->cause[i].growth.slope;
+		first = first ? first : &g->cause[i];
+	}
+	if (!first)
+		return;
+	emit_text(e, "note: what %s: %s %s%s", what, stepgrowth_rate_text(slope, sum), stepgrowth_each(g),
+		  place_text(place, sizeof(place), m, d->process, first));
+	bound = stepgrowth_bound(first);
+	if (first->fills_up)
+		print_wrapped(e, "  ", "  ", sentence_text(sentence, &bound));
+}
+
+static bool fills_up(const struct stepgrowth_cause *c)
+{
+	return c->fills_up;
+}
+
+static bool is_let_go(const struct stepgrowth_cause *c)
+{
+	return c->is_let_go && !c->fills_up;
+}
+
+static bool follows_batch(const struct stepgrowth_cause *c)
+{
+	return c->follows_batch && !c->is_let_go && !c->fills_up;
 }
 
 static void print_notes(struct emit *e, const struct replay *m, const struct replay_device *d, const struct stepgrowth *g)
 {
-	char slope[HUMAN_MAX], place[STEPGROWTH_TEXT_MAX];
-	const struct stepgrowth_cause *apart = NULL;
-	double sum = 0, sum_apart = 0;
+	char slope[HUMAN_MAX];
+	double sum = 0;
 	size_t nr = 0;
 
 	if (g->nr_findings > FINDINGS_SHOWN)
 		emit_text(e, "(%zu more that grow: --json)", g->nr_findings - FINDINGS_SHOWN);
 	for (size_t i = g->nr_findings; i < g->nr_causes; i++) {
-		const struct stepgrowth_cause *c = &g->cause[i];
-		bool is_apart = stepgrowth_is_apart(c);
-
-		*(is_apart ? &sum_apart : &sum) += c->growth.slope;
-		apart = is_apart && !apart ? c : apart;
-		nr += !is_apart;
+		if (stepgrowth_is_apart(&g->cause[i]))
+			continue;
+		sum += g->cause[i].growth.slope;
+		nr++;
 	}
-	if (apart)
-		emit_text(e, "note: what %s: %s %s%s", apart->is_let_go ? "got longer was let go" : "follows the batch",
-			  stepgrowth_rate_text(slope, sum_apart), stepgrowth_each(g),
-			  place_text(place, sizeof(place), m, d->process, apart));
+	print_apart(e, m, d, g, is_let_go, "got longer was let go");
+	print_apart(e, m, d, g, follows_batch, "follows the batch");
+	print_apart(e, m, d, g, fills_up, "fills up");
 	if (nr)
 		emit_text(e, "note: %zu place%s grow%s by %s %s in all, %s", nr, nr == 1 ? "" : "s", nr == 1 ? "s" : "",
 			  stepgrowth_rate_text(slope, sum), stepgrowth_each(g), g->is_filled ? "as in loading" : "too little to matter");
@@ -233,7 +270,9 @@ static void print_no_finding(struct emit *e, const struct replay_device *d, cons
 	const char *kept = d->process->is_kept ? " kept" : "";
 	char at[HUMAN_MAX];
 
-	if (g->nr_causes && stepgrowth_is_apart(&g->cause[0]))
+	if (g->nr_causes && g->cause[0].fills_up)
+		emit_text(e, "Memory grows in a container that takes a limited number of entries, which fit.");
+	else if (g->nr_causes && stepgrowth_is_apart(&g->cause[0]))
 		emit_text(e, is_stepless ? "No steps of training were found; what grew was let go before the end." :
 					   "Memory grows as the batch does, which is larger in each step.");
 	else if (is_stepless && g->nr_causes)
@@ -399,6 +438,8 @@ static void json_cause(struct emit *e, const struct replay *m, const struct repl
 	emit_bool(e, "module_has_hook", NULL, c->has_hook);
 	emit_bool(e, "follows_batch", NULL, c->follows_batch);
 	emit_bool(e, "let_go", NULL, c->is_let_go);
+	emit_bool(e, "fills_up", NULL, c->fills_up);
+	emit_string(e, "certainty", NULL, certainty_name(c->certainty));
 	json_kept_by(e, m, p, c);
 	json_cause_name(e, d, c);
 	emit_object_end(e);
@@ -468,13 +509,15 @@ void json_stepgrowth_findings(struct emit *e, const struct replay *m, const stru
 {
 	for (size_t i = 0; i < g->nr_findings; i++) {
 		const struct stepgrowth_cause *c = &g->cause[i];
-		const struct said said[] = { stepgrowth_growth(g, c), stepgrowth_what(c), stepgrowth_keeper(m, d->process, c) };
+		const struct said said[] = { stepgrowth_growth(g, c), stepgrowth_what(c), stepgrowth_keeper(m, d->process, c),
+					      stepgrowth_bound(c) };
 
 		emit_object_begin(e, NULL, NULL);
 		emit_string(e, "verdict", NULL, verdict_name(c->verdict));
 		json_cause_site(e, m, d->process, c);
 		json_caller(e, m, d->process, c);
 		emit_int(e, "bytes", NULL, llround(c->grown_bytes));
+		emit_string(e, "certainty", NULL, certainty_name(c->certainty));
 		sentence_json_texts(e, "evidence", said, sizeof(said) / sizeof(*said));
 		sentence_json(e, "facts", &said[0]);
 		sentence_json_facts(e, "evidence_facts", said + 1, sizeof(said) / sizeof(*said) - 1);

@@ -77,6 +77,16 @@ struct said stepgrowth_what(const struct stepgrowth_cause *c)
 	}
 }
 
+struct said stepgrowth_bound(const struct stepgrowth_cause *c)
+{
+	if (!c->keeper.bound && c->keeper.has_entries && c->class == STEPGROWTH_TENSORS)
+		return SAID(keeper_may_fill, NO_FACTS);
+	if (!c->keeper.bound)
+		return (struct said){ .sentence = SAY_nothing };
+	return SAID(keeper_fills, fact_count("entries", c->keeper.entries), fact_count("bound", c->keeper.bound),
+		    fact_bytes("full", (uint64_t)llround(c->keeper.full_bytes)));
+}
+
 bool stepgrowth_site(struct stack *stack, const struct replay *m, struct replay_process *p, uint32_t python,
 		    uint32_t native, const struct stack_frame **frame)
 {
@@ -117,6 +127,28 @@ const char *stepgrowth_place_text(char *buf, size_t size, const struct stack_fra
 	return buf;
 }
 
+/*
+ * Is a frame the program's outermost line, of a call that had allocated these blocks itself and ended there? Whatever kept them
+ * was within that call: the line is nobody's keeper.
+ */
+static bool is_outermost_call(const struct stack *freed, const struct stack_frame *frame, const struct replay *m,
+			      struct replay_process *p, const struct stepgrowth_cause *c)
+{
+	const struct group *group = books_group(p->books, c->group);
+	struct stack_source source = replay_stack_source(m, p);
+	const struct stack_frame *first;
+	struct stack stack = { 0 };
+	bool is_same = false;
+
+	if (frame != &freed->frame[freed->nr_frames - 1])
+		return false;
+	stack_expand(&stack, &source, group->python_stack, 0);
+	first = stack.nr_frames > 1 ? &stack.frame[stack.nr_frames - 1] : NULL;
+	is_same = first && first->line == frame->line && first->file && frame->file && !strcmp(first->file, frame->file);
+	stack_release(&stack);
+	return is_same;
+}
+
 struct said stepgrowth_keeper(const struct replay *m, struct replay_process *p, const struct stepgrowth_cause *c)
 {
 	struct said said = { .sentence = SAY_nothing };
@@ -132,7 +164,7 @@ struct said stepgrowth_keeper(const struct replay *m, struct replay_process *p, 
 		return SAID(keeper_is_hook, NO_FACTS);
 	if (c->class == STEPGROWTH_CONTEXT)
 		return SAID(keeper_is_context, NO_FACTS);
-	if (c->nr_freed && stepgrowth_site(&stack, m, p, c->freed_stack, 0, &frame))
+	if (c->nr_freed && stepgrowth_site(&stack, m, p, c->freed_stack, 0, &frame) && !is_outermost_call(&stack, frame, m, p, c))
 		said = SAID(keeper_was_let_go, fact_name("place", stepgrowth_place_text(place, sizeof(place), frame)),
 			    fact_count("freed", c->nr_freed), fact_count("kept", c->nr_kept));
 	stack_release(&stack);

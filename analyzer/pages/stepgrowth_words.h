@@ -28,6 +28,9 @@ struct said stepgrowth_what(const struct stepgrowth_cause *c);
 /* Who keeps it, where something tells; else nothing. */
 struct said stepgrowth_keeper(const struct replay *m, struct replay_process *p, const struct stepgrowth_cause *c);
 
+/* How much it can get, where its container is full one day, or that it may be such a one; else nothing. */
+struct said stepgrowth_bound(const struct stepgrowth_cause *c);
+
 /* A frame, without its folders if it is too long. */
 const char *stepgrowth_place_text(char *buf, size_t size, const struct stack_frame *frame);
 

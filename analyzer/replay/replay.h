@@ -159,7 +159,7 @@ struct stack_source replay_stack_source(const struct replay *m, struct replay_pr
 /* Is every figure of this process exact? Otherwise peaks are "at least". */
 bool replay_is_exact(const struct replay_process *p);
 
-/* Is a total of the device's exact at the end? Behind damage it may be although peaks are not. */
+/* Is a total of the device's exact at the end? After damage it may be although peaks are not. */
 enum replay_total { REPLAY_ALLOCATED, REPLAY_RESERVED, REPLAY_DRIVER };
 bool replay_end_is_exact(const struct replay_device *d, enum replay_total total);
 

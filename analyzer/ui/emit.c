@@ -16,6 +16,8 @@
 #include "analyzer/ui/table.h"
 #include "analyzer/ui/textout.h"
 
+#define SCREEN_COLUMNS 80
+
 enum format { TEXT, JSON, CSV };
 
 struct emit {
@@ -96,6 +98,11 @@ static void print_line(struct emit *e, enum term_style style, const char *format
 		textout_line(&e->text, style, text);
 	}
 	free(text);
+}
+
+int emit_text_columns(const struct emit *e)
+{
+	return SCREEN_COLUMNS - e->text.indent - (e->in_row ? TABLE_LINE_INDENT : 0);
 }
 
 void emit_text(struct emit *e, const char *format, ...)

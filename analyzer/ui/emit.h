@@ -116,6 +116,9 @@ void emit_null(struct emit *e, const char *key, const char *label);             
 void emit_label(struct emit *e, const char *key, const char *label, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* How many columns emit_text() has for a line, so that it ends within 80. */
+int emit_text_columns(const struct emit *e);
+
 /* Text only: a line of prose (in a row: an indented line below it), and a bold one. */
 void emit_text(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void emit_heading(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -11,6 +11,9 @@
 #include "analyzer/base/message.h"
 #include "analyzer/command.h"
 
+const char *const opt_no_paths[] = { NULL };
+const struct opt opt_help_row = { .letter = 'h', .name = "help", .type = OPT_TYPE_FLAG, .help = "print this help" };
+
 int opt_status(enum opt_result result)
 {
 	return result == OPT_HELPED ? CMD_FINE : CMD_TROUBLE;
@@ -51,10 +54,11 @@ static void describe_row(const struct opt *o, char *out, size_t size)
 
 static void print_help(const struct opt_help *help, FILE *out)
 {
-	static const struct opt help_row = { .letter = 'h', .name = "help", .help = "print this help" };
 	char row[160];
-	int width = 0;
+	int width;
 
+	describe_row(&opt_help_row, row, sizeof(row));
+	width = (int)strlen(row);
 	for (const struct opt *o = help->options; o->type; o++) {
 		describe_row(o, row, sizeof(row));
 		if ((int)strlen(row) > width && strlen(row) <= HELP_WIDTH_MAX)
@@ -62,11 +66,11 @@ static void print_help(const struct opt_help *help, FILE *out)
 	}
 	fprintf(out, "%s\n\nusage: vramtrace %s %s\n\noptions:\n", help->purpose, help->command, help->usage);
 	for (const struct opt *o = help->options;; o++) {
-		describe_row(o->type ? o : &help_row, row, sizeof(row));
+		describe_row(o->type ? o : &opt_help_row, row, sizeof(row));
 		if ((int)strlen(row) > width)
-			fprintf(out, "%s\n%*s  %s\n", row, width, "", o->type ? o->help : help_row.help);
+			fprintf(out, "%s\n%*s  %s\n", row, width, "", o->type ? o->help : opt_help_row.help);
 		else
-			fprintf(out, "%-*s  %s\n", width, row, o->type ? o->help : help_row.help);
+			fprintf(out, "%-*s  %s\n", width, row, o->type ? o->help : opt_help_row.help);
 		if (!o->type)
 			break;
 	}
@@ -77,6 +81,24 @@ static void print_help(const struct opt_help *help, FILE *out)
 		fprintf(out, "  %.*s\n", len, line);
 		line += len + (line[len] == '\n');
 	}
+}
+
+static opt_take_help *taker;
+static void *taker_context;
+
+void opt_hand_help(opt_take_help *take, void *context)
+{
+	taker = take;
+	taker_context = context;
+}
+
+static enum opt_result give_help(const struct opt_help *help)
+{
+	if (taker)
+		taker(help, taker_context);
+	else
+		print_help(help, stdout);
+	return OPT_HELPED;
 }
 
 /* ---- parsing --------------------------------------------------------------------------------- */
@@ -174,10 +196,8 @@ static enum opt_result parse_long(struct parse *p, const char *word)
 	size_t len = equals ? (size_t)(equals - name) : strlen(name);
 	const struct opt *o;
 
-	if (len == 4 && !memcmp(name, "help", 4)) {
-		print_help(p->help, stdout);
-		return OPT_HELPED;
-	}
+	if (len == 4 && !memcmp(name, "help", 4))
+		return give_help(p->help);
 	for (o = p->help->options; o->type; o++) {
 		if (strlen(o->name) == len && !memcmp(o->name, name, len))
 			break;
@@ -208,10 +228,8 @@ static enum opt_result parse_letters(struct parse *p, const char *word)
 		const struct opt *o = p->help->options;
 		const char *value;
 
-		if (*letter == 'h') {
-			print_help(p->help, stdout);
-			return OPT_HELPED;
-		}
+		if (*letter == 'h')
+			return give_help(p->help);
 		while (o->type && o->letter != *letter)
 			o++;
 		if (!o->type) {

@@ -78,8 +78,15 @@ struct opt_help {
 	const char *usage;   /* what follows "usage: vramtrace COMMAND " */
 	const char *example; /* one or more whole command lines, separated by newlines */
 	const struct opt *options;
-	bool stop_at_positional; /* the first positional argument ends the options (run) */
+	const char *const *operands; /* NULL-terminated: what a positional argument may be; NULL = a path */
+	bool stop_at_positional;     /* the first positional argument ends the options (run) */
 };
+
+/* -h, --help: of every command, and in no table. */
+extern const struct opt opt_help_row;
+
+/* Of a command whose positional arguments, if it has any, are no paths. */
+extern const char *const opt_no_paths[];
 
 enum opt_result {
 	OPT_OK = 0, /* go on */
@@ -92,6 +99,13 @@ enum opt_result {
  * arguments, NULL-terminated.
  */
 enum opt_result opt_parse(const struct opt_help *help, int *argc, const char **argv, void *target);
+
+/*
+ * Hand the tables of a command that is asked for help to `take` instead of printing them; NULL: print again. So whoever
+ * needs the tables of all commands (completion) asks each for help, and a command lists its tables nowhere else.
+ */
+typedef void opt_take_help(const struct opt_help *help, void *context);
+void opt_hand_help(opt_take_help *take, void *context);
 
 /* Exit status of an analysis command for a result other than OPT_OK. */
 int opt_status(enum opt_result result);

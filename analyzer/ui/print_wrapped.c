@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define LINE_COLUMNS 78
+#define LINE_COLUMNS 78 /* so that what is counted beforehand fits in a scope with a title, too */
 
 /* A space, but not the one between a number and its unit. */
 static bool may_break(const char *at)
@@ -23,11 +23,12 @@ static bool may_break(const char *at)
 
 unsigned print_wrapped(struct emit *e, const char *first, const char *indent, const char *text)
 {
+	size_t columns = e && emit_text_columns(e) < LINE_COLUMNS ? (size_t)emit_text_columns(e) : LINE_COLUMNS;
 	const char *lead = first;
 	unsigned lines = 0;
 
 	while (*text) {
-		size_t room = LINE_COLUMNS - strlen(lead), n = strlen(text);
+		size_t room = columns - strlen(lead), n = strlen(text);
 
 		if (n > room) {
 			for (n = room; n && !may_break(text + n); n--)

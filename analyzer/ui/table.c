@@ -144,7 +144,7 @@ void table_print_text(const struct table *t, FILE *out, int indent, bool colored
 		print_cells(t, t->rows[i].cells, widths, indent, out);
 		putc('\n', out);
 		for (size_t l = 0; l < t->rows[i].nr_lines; l++)
-			fprintf(out, "%*s%s\n", indent + 4, "", t->rows[i].lines[l]);
+			fprintf(out, "%*s%s\n", indent + TABLE_LINE_INDENT, "", t->rows[i].lines[l]);
 	}
 	free(widths);
 }

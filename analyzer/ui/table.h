@@ -24,7 +24,9 @@ void table_add_row(struct table *t);
 void table_set_cell(struct table *t, int column, const char *text);
 void table_add_line(struct table *t, const char *text);
 
-/* Print all rows aligned, each line after `indent` blanks; lines below a row stand four further in. */
+#define TABLE_LINE_INDENT 4 /* of the lines below a row */
+
+/* Print all rows aligned, each line after `indent` blanks. */
 void table_print_text(const struct table *t, FILE *out, int indent, bool colored);
 
 /* CSV, quoted as RFC 4180 has it: the header; then the last row, which is forgotten again. */

@@ -74,6 +74,10 @@ try diff a
 try diff --tolerance x a b
 try diff --by line a b
 try diff missing.vtr missing.vtr
+try completion
+try completion tcsh
+try completion bash zsh
+try completion --json bash
 try run
 try run --max-peak 1GiB -- true
 try run --check -- true

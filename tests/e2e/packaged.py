@@ -20,7 +20,7 @@ class Package:
         site = self.call(self.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", check=True).stdout
         self.site = folder / "env" / site.strip()
         (self.site / "tests-environment.pth").write_text(sysconfig.get_path("purelib") + "\n")
-        self.pip("install", TREE, "-C", f"build={build}", XDIST)
+        self.pip("install", TREE, "--config-settings", f"build={build}", XDIST)
 
     def call(self, *command, **options):
         options = {"capture_output": True, "text": True, "timeout": LIMIT_S, "stdin": subprocess.DEVNULL} | options

@@ -14,7 +14,7 @@ KEEPERS = {
     "in_list": ("leak", "local", "trainer.history", "list", "trainer.history.clear()"),
     "in_dict": ("leak", "local", "trainer.table", "dict", "trainer.table.clear()"),
     "in_set": ("leak", "local", "trainer.group", "set", "trainer.group.clear()"),
-    "in_deque": ("leak", "local", "trainer.queue", "deque", "trainer.queue.clear()"),
+    "in_deque": ("leak", "local", "trainer.queue", "deque", "trainer.queue.clear(), or a smaller maxlen"),
     "in_closure": ("leak", "closure", "captured", "list", None),
     "in_default": ("leak", "default", "kept", "list", None),
     "in_class_attribute": ("leak", "class", "Trainer.seen", "list", "Trainer.seen.clear()"),

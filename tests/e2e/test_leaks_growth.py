@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from harness import JOBS, python
+from harness import JOBS, WITH_NAMES, python
 from test_leaks import line_of
 
 PLANTED = JOBS / "leaks" / "planted.py"
@@ -78,9 +78,7 @@ def test_keeper_needs_evidence(vramtrace, planted):
     elif kind == "history":  # the list is emptied in one line
         assert cause["kept_by"]["site"]["line"] == line_of(PLANTED, "# freed: history")
         assert cause["kept_by"]["freed"] == cause["kept"] == STEPS - 1
-    elif kind == "shapes":  # a local dictionary that ends with its function
-        assert cause["kept_by"]["freed"] == cause["kept"]
-    else:
+    else:  # among them a local dictionary, which ends as the program's outermost line does: that is nobody's keeper
         assert cause["kept_by"] is None
 
 
@@ -180,6 +178,55 @@ def test_known_keeper_comes_first(vramtrace, record, tmp_path):
     assert [cause["site"]["line"] for cause in causes] == [6, 15]
     assert [cause["bytes_per_step"] for cause in causes] == [4 << 20] * 2
     assert vramtrace.call("leaks", path).stdout.startswith("Memory grows by 8.00 MiB a step at swish.py:6")
+
+
+BUFFER = """\
+import collections, functools, torch
+recent = collections.deque(maxlen={bound})
+@functools.lru_cache(maxsize={bound})
+def table(number):
+    return torch.zeros(1 << 21, device="cuda")  # made
+layer = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(layer.parameters(), 0.1)
+for number in range(40):
+    state = torch.randn(1 << 21, device="cuda")  # kept
+    {keep}
+    layer(torch.randn(8, 512, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    if number == 35:
+        try:
+            torch.empty(1 << 50, device="cuda")  # a census is taken
+        except torch.OutOfMemoryError:
+            pass
+"""
+
+
+@pytest.mark.parametrize(("keep", "mark"), [
+    ("recent.append(state)", "kept"), ("recent.append((number, state))", "kept"), ("table(number)", "made"),
+], ids=["tensors", "tuples", "cache"])  # fmt: skip
+@pytest.mark.parametrize(("bound", "fits"), [(200, True), (2000, False), (None, False)])
+def test_buffer_that_fills(vramtrace, record, tmp_path, keep, mark, bound, fits):
+    """What takes so many entries at most is no leak if they fit; else it is told how much it would be."""
+    script = tmp_path / "buffer.py"
+    script.write_text(BUFFER.format(bound=bound, keep=keep))
+    options = ("--simulate-capacity", "4GiB")
+    path = record(script, options=options, env=WITH_NAMES).path
+    told = vramtrace.json("leaks", path)
+    cause = told["growth"][0]["causes"][0]
+    assert (cause["site"]["line"], cause["bytes_per_step"]) == (line_of(script, f"# {mark}"), 8 << 20)
+    assert (cause["fills_up"], cause["is_finding"], cause["certainty"]) == (fits, not fits, "proven")
+    (keeper,) = [keeper for keeper in cause["keepers"] if keeper.get("length")][-1:]
+    assert (keeper.get("bound"), keeper["length"]) == (bound, 36)
+    text = vramtrace.call("leaks", path).stdout
+    assert text.startswith("Memory grows in a container that takes a limited number of entries" if fits else "Memory grows by")
+    assert max(map(len, text.splitlines())) <= 80
+    bounds = [facts for finding in told["findings"] for facts in finding["evidence_facts"] if facts["says"] == "keeper_fills"]
+    if bound and not fits:
+        (full,) = bounds
+        assert (full["bound"], full["full_bytes"]) == (bound, bound * (8 << 20))
+    else:
+        assert not bounds
 
 
 def test_first_screen(vramtrace, planted):

@@ -21,7 +21,7 @@ UNSEEN = {
 
 # A loop that keeps what it need not, until memory runs out; then it is killed, or goes on.
 LOOP = """
-import os, signal, sys
+import collections, os, signal, sys
 import torch
 from torch import nn
 
@@ -34,7 +34,7 @@ class Net(nn.Module):
         return x + self.down(torch.relu(self.up(self.norm(x))))
 
 def main():
-    model, history = Net().cuda(), []
+    model, history = Net().cuda(), collections.deque(maxlen=5000)
     optimizer = torch.optim.AdamW(model.parameters())
     pinned = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
     for step in range(200):

@@ -30,7 +30,7 @@ print("once")
 
 @pytest.fixture(scope="module")
 def wheel(package, vramtrace):
-    package.pip("wheel", TREE, "-C", f"build={vramtrace.program.parent}", "--no-deps", "-w", package.folder)
+    package.pip("wheel", TREE, "--config-settings", f"build={vramtrace.program.parent}", "--no-deps", "-w", package.folder)
     return zipfile.ZipFile(next(package.folder.glob("*.whl")))
 
 
@@ -52,9 +52,15 @@ def test_it_carries_the_licences_of_what_is_linked_in(wheel):
         assert len(wheel.read(f"{os.path.dirname(info)}/licenses/{name}")) > 500
 
 
+def test_it_carries_what_agents_need(wheel):
+    assert {"vramtrace/SKILL.md", "vramtrace/mcp_server.py"} <= set(wheel.namelist())
+    metadata = wheel.read(next(name for name in wheel.namelist() if name.endswith("METADATA"))).decode()
+    assert "\nProvides-Extra: mcp\n" in metadata and "\nRequires-Dist: mcp>=2; extra == 'mcp'\n" in metadata
+
+
 def test_two_builds_are_the_same_bytes(wheel, package, vramtrace):
     again = package.folder / "again"
-    package.pip("wheel", TREE, "-C", f"build={vramtrace.program.parent}", "--no-deps", "-w", again)
+    package.pip("wheel", TREE, "--config-settings", f"build={vramtrace.program.parent}", "--no-deps", "-w", again)
     assert next(again.glob("*.whl")).read_bytes() == next(package.folder.glob("*.whl")).read_bytes()
 
 
@@ -71,6 +77,7 @@ def test_python_m_vramtrace_is_the_command(package):
     assert version.split()[1] == re.search(r'^version = "(.*)"', (TREE / "pyproject.toml").read_text(), re.M)[1]
     failing = package.vramtrace("run", "--simulate", "h100", "--", package.python, "-c", "import sys; sys.exit(7)")
     assert failing.returncode == 7
+    assert package.vramtrace("mcp", "-h").stdout == package.call(package.python.parent / "vramtrace", "mcp", "--help").stdout
 
 
 def test_it_records_pytorch(package, tmp_path):

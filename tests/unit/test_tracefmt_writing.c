@@ -156,6 +156,8 @@ static void check_written(uint64_t seed, bool wild, bool keeps)
 	tfmt_writer_close(many);
 	close(fd[0]);
 	close(fd[1]);
+	unlink(stream_path("one.vtr"));
+	unlink(stream_path("many.vtr"));
 }
 
 static void written_at_once_is_written_one_by_one(void **state)

@@ -24,7 +24,7 @@ class Trainer:
     seen = []
 
     def __init__(self):
-        self.history, self.table, self.group, self.queue = [], {}, set(), collections.deque()
+        self.history, self.table, self.group, self.queue = [], {}, set(), collections.deque(maxlen=1000)
 
     def in_list(self, step, rows):
         self.history.append(rows.clone())

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who keeps what grows, as a census saw it: and is that a container which is full one day, a deque with a maxlen or the cache of
+ * an lru_cache?
+ */
+#ifndef VT_STEPKEEPER_H
+#define VT_STEPKEEPER_H
+
+#include "analyzer/replay/replay.h"
+
+/* Zeroed: no census saw it. */
+struct stepkeeper {
+	bool is_known;           /* most of it has a name, and somebody holds it */
+	bool has_entries;        /* that is a list, deque, dict or set */
+	uint64_t entries, bound; /* at the latest census; the most that it takes; both 0: no bound is known, or it was full */
+	double full_bytes;       /* of these tensors, when it is full: as many of their mean size */
+	double left_bytes;       /* of them, until then */
+};
+
+/* Of what the stack of a group (index into the books' groups) had allocated and was live at the device's peak. */
+void stepkeeper_find(struct stepkeeper *k, const struct replay_device *d, uint32_t group);
+
+#endif
