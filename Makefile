@@ -16,7 +16,7 @@ include rules.mk
 # Make includes $(O)/config.mk, so it makes that file first. Goals that promise to set up everything install
 # the packages before it; those that need the Python environment have that before, too: its wheels bring headers.
 GOALS := $(or $(MAKECMDGOALS),all)
-PYTHON_GOALS := demo thresholds test test-more test-all test-driver test-serving test-gpu test-aarch64 bench
+PYTHON_GOALS := demo screenshots thresholds test test-more test-all test-driver test-serving test-gpu test-aarch64 bench
 SETUP_GOALS := $(PYTHON_GOALS) setup check unit
 QUICK_GOALS := help clean uninstall venv
 
@@ -98,7 +98,7 @@ $(O)/preload/exports.map: $(O)/exports.wanted
 
 # What the analyzer is made of; fragments name it, too.
 AN_SRC := $(wildcard analyzer/*.c analyzer/*/*.c)
-AN_LIBS := -lzstd -ldw -lelf -ljson-c -lz -lsqlite3 -lstdc++ -lm -lpthread -ldl
+AN_LIBS := -lzstd -lz -ldw -lelf -ljson-c -lsqlite3 -lstdc++ -lm -lpthread -ldl
 
 # ---- simgpu: the simulated GPU, by its own fragment; other parts may have one, too -----------
 include $(wildcard simgpu/*.mk analyzer/*.mk setup/*.mk tests/*/*.mk)
@@ -125,6 +125,10 @@ examples: $(EXAMPLES)
 ## demo: train a small GPT on the simulated GPU (on a real one if there is one), record it, print the report
 demo: all $(VENV)/.complete
 	$(Q)setup/demo.sh '$(O)' '$(PYTHON)'
+
+## screenshots: pictures of the page of `html` for docs/pictures, of an example on the simulated GPU
+screenshots: all $(VENV)/.complete
+	$(Q)'$(PYTHON)' setup/screenshots.py '$(O)'
 
 # ---- tests -----------------------------------------------------------------------------------
 # One program per tests/unit/test_*.c: the trace library and the analyzer. Tests of the parts that are loaded into
@@ -308,5 +312,5 @@ help:
 #:   CUDA_TOOLKIT=no  ignore installed toolkits          PYTEST_FLAGS=                more arguments for pytest
 #: SAN and COVERAGE are for the analyzer and the unit tests, never for what is loaded into other programs.
 
-.PHONY: all setup venv examples demo unit check test test-more test-all test-driver test-serving test-matrix test-gpu test-aarch64 emulated thresholds bench man install uninstall clean help
+.PHONY: all setup venv examples demo screenshots unit check test test-more test-all test-driver test-serving test-matrix test-gpu test-aarch64 emulated thresholds bench man install uninstall clean help
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -49,6 +49,7 @@ int cmd_check(int argc, const char **argv);
 int cmd_baseline(int argc, const char **argv);
 int cmd_diff(int argc, const char **argv);
 int cmd_export(int argc, const char **argv);
+int cmd_html(int argc, const char **argv);
 int cmd_names(int argc, const char **argv);
 int cmd_info(int argc, const char **argv);
 int cmd_dump(int argc, const char **argv);

@@ -32,6 +32,7 @@ static const struct command commands[] = {
 	{ "baseline", cmd_baseline, "what a program takes, as a small file to check in" },
 	{ "diff",     cmd_diff,     "what grew from one recording or baseline to another" },
 	{ "export",   cmd_export,   "in the format of another program: Perfetto, pprof, SQLite, CSV, ..." },
+	{ "html",     cmd_html,     "a recording as one page for a browser" },
 	{ "names",    cmd_names,    "look by which names a program that runs holds its tensors" },
 	{ "info",     cmd_info,     "what a recording holds: processes, devices, duration, losses" },
 	{ "import",   cmd_import,   "make a recording of what another tool has recorded" },

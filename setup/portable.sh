@@ -25,7 +25,7 @@ for word in "\$@"; do
 	-l:*) words+=("\$(gcc -print-file-name="\${word#-l:}")") ;;
 	*.cc) words+=("\$word") language=c++ ;;
 	-ldw) for a in dw elf zstd lzma bz2 z; do words+=("\$(gcc -print-file-name="lib\$a.a")"); done ;;
-	-lelf) ;; # with -ldw
+	-lelf | -lz) ;; # with -ldw
 	-ljson-c) words+=("\$(gcc -print-file-name=libjson-c.a)") ;;
 	*) words+=("\$word") ;;
 	esac

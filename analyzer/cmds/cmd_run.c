@@ -51,6 +51,7 @@ struct run_opts {
 	int64_t gpus_per_node; /* 0 = as usual */
 	int64_t repeat;
 	bool force, no_record, exec, quiet, tracker, record_argv;
+	const char *html;
 	bool check;
 	int64_t check_exit_code;
 	struct limit_opts limits; /* of --check */
@@ -85,6 +86,7 @@ static const struct opt run_optv[] = {
 	OPT_INT(0, "repeat", struct run_opts, repeat, "N", "run it N times, show between what the peaks lie"),
 	OPT_FLAG(0, "exec", struct run_opts, exec, "become the program: same pid, no closing lines"),
 	OPT_FLAG('q', "quiet", struct run_opts, quiet, "no closing lines"),
+	OPT_STRING(0, "html", struct run_opts, html, "FILE", "at the end write a page for a browser, as 'html' does"),
 	OPT_FLAG(0, "check", struct run_opts, check, "then judge it, as 'check' does, by these limits:"),
 	LIMIT_OPTIONS(struct run_opts, limits),
 	OPT_INT(0, "check-exit-code", struct run_opts, check_exit_code, "N", "exit so when one is broken (3)"),
@@ -159,6 +161,9 @@ static int check_options(const struct run_opts *o)
 		wrong = "'--repeat' and '--exec' exclude each other: a program that has replaced 'run' ends it";
 	else if (o->repeat > 1 && o->no_record)
 		wrong = "'--repeat' and '--no-record' exclude each other: there is nothing to compare";
+	else if (o->html && (o->exec || o->no_record))
+		wrong = o->exec ? "'--html' and '--exec' exclude each other: a program that has replaced 'run' ends it"
+				: "'--html' and '--no-record' exclude each other: there is nothing to show";
 	else if (limits_asked_for(&o->limits) && !o->check)
 		wrong = "limits need '--check'";
 	else if (o->check && (o->exec || o->no_record))
@@ -380,6 +385,18 @@ static int launch(struct run *r, struct launch_end *end)
 	return status;
 }
 
+/* --html. Trouble is said and otherwise ignored: the program's own status is what counts. */
+static void write_page(const struct run *r, const struct launch_end *end)
+{
+	char path[PATH_MAX];
+	const char *argv[] = { "html", "-o", r->opts.html, "--", path, NULL };
+
+	if (closing_find(&r->output, end, path))
+		cmd_html(5, argv);
+	else
+		message_error("cannot write '%s': nothing was recorded", r->opts.html);
+}
+
 /*
  * --check: say on stderr what is to be said of the recording, and end with the program's own failure, else with the
  * verdict's.
@@ -436,6 +453,8 @@ static int run_supervised(struct run *r)
 		closing_note(&r->output, &end, &before);
 	if (r->plan.is_recording && !status)
 		closing_lines(&r->output, &end, r->opts.quiet);
+	if (r->opts.html && !status)
+		write_page(r, &end);
 	if (r->opts.check && !status)
 		end_judged(r, &end);
 	launch_end_as(&end);
@@ -472,6 +491,8 @@ static int run_repeated(struct run *r)
 	if (!r->opts.quiet)
 		closing_repeat(&r->output, &repeat);
 	repeat_release(&repeat);
+	if (r->opts.html)
+		write_page(r, &end);
 	if (r->opts.check)
 		end_judged(r, &failure);
 	launch_end_as(&failure);

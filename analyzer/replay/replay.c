@@ -217,6 +217,8 @@ static void process_begin(struct replay *m, struct replay_process *p)
 	eventloop_begin(p, o);
 	if (o->window && p->lives && p == m->process)
 		p->lives->window = o->window;
+	if (o->follower && p->lives)
+		p->lives->follower = o->follower;
 	if (o->has_at)
 		books_ask_time(p->books, o->at_ns < p->start_ns ? p->header->start_mono_ns
 							  : o->at_ns - p->start_ns + p->header->start_mono_ns);

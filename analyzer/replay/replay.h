@@ -41,6 +41,7 @@ struct replay_options {
 	bool follow; /* a process that goes on is not at its end: replay_advance() may be called again */
 	bool lives; /* keep the lives of tensor blocks (process->lives), which categories and steps need; with names */
 	struct lives_window *window; /* with lives: blocks of the first process to be kept one by one; may be NULL */
+	const struct lives_follower *follower; /* with lives: is told of every block of all processes; may be NULL */
 	bool names; /* read the censuses beside the traces (process->names), and keep lives where there are any */
 	bool modules; /* find the modules that tensor blocks were allocated in (process->modulepaths) */
 };

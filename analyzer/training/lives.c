@@ -151,6 +151,8 @@ uint64_t lives_born(struct lives *l, const struct tfmt_event *ev, uint8_t device
 	l->allocated += size;
 	*net_of(l, d) += (int64_t)size;
 	lives_total(l, device, allocated);
+	if (l->follower)
+		l->follower->begin(l->follower->ctx, l, life, handle, l->time_ns);
 	return handle;
 }
 
@@ -227,6 +229,8 @@ static __attribute__((noinline)) void keep(struct lives *l, struct lives_device 
 			keep_ended(&d->moment[i], life);
 	if (l->window)
 		window_keep(l->window, life);
+	if (l->follower)
+		l->follower->end(l->follower->ctx, l, life, (size_t)(life - l->life) + 1, l->time_ns);
 }
 
 void lives_gone(struct lives *l, uint64_t handle)
@@ -239,7 +243,8 @@ void lives_gone(struct lives *l, uint64_t handle)
 		return;
 	d = l->device[life->device];
 	fate = fate_between(&life->birth, &l->now);
-	if (life->birth.ordinal < d->after_moments || was_live_at(life, &d->moment[LIVES_STEP]) || l->window)
+	if (life->birth.ordinal < d->after_moments || was_live_at(life, &d->moment[LIVES_STEP]) || l->window ||
+	    l->follower)
 		keep(l, d, life);
 	count_fate(l, life, fate);
 	d->allocated -= life->size;

@@ -94,6 +94,18 @@ struct lives_window {
 	bool is_cut; /* there were too many: life[] is worth nothing */
 };
 
+struct lives;
+
+/*
+ * Somebody who wants to see every life: told as a block comes and as it goes, of the latter with its death. `place` is a
+ * number from 1 that no other live block has; times are CLOCK_MONOTONIC. Neither may change the lives.
+ */
+struct lives_follower {
+	void *ctx;
+	void (*begin)(void *ctx, const struct lives *lives, const struct life *life, size_t place, uint64_t time_ns);
+	void (*end)(void *ctx, const struct lives *lives, const struct life *life, size_t place, uint64_t time_ns);
+};
+
 struct lives_device {
 	struct lives_at moment[NR_LIVES_MOMENTS];
 	uint64_t after_moments; /* whoever is born there or later was live at none of them but LIVES_STEP */
@@ -128,6 +140,7 @@ struct lives {
 	uint32_t nr_brings;
 	uint16_t flags;
 	struct lives_window *window; /* the caller's; NULL: nobody asks */
+	const struct lives_follower *follower; /* likewise */
 };
 
 /* The next event, before it is entered in the books, told as to steps_next(). */
