@@ -98,7 +98,7 @@ $(O)/preload/exports.map: $(O)/exports.wanted
 
 # What the analyzer is made of; fragments name it, too.
 AN_SRC := $(wildcard analyzer/*.c analyzer/*/*.c)
-AN_LIBS := -lzstd -ldw -lelf -ljson-c -lstdc++ -lm -lpthread -ldl
+AN_LIBS := -lzstd -ldw -lelf -ljson-c -lncursesw -ltinfo -lstdc++ -lm -lpthread -ldl
 
 # ---- simgpu: the simulated GPU, by its own fragment; other parts may have one, too -----------
 include $(wildcard simgpu/*.mk analyzer/*.mk setup/*.mk tests/*/*.mk)

@@ -38,6 +38,7 @@ int cmd_check(int argc, const char **argv);
 int cmd_baseline(int argc, const char **argv);
 int cmd_diff(int argc, const char **argv);
 int cmd_names(int argc, const char **argv);
+int cmd_top(int argc, const char **argv);
 int cmd_info(int argc, const char **argv);
 int cmd_dump(int argc, const char **argv);
 int cmd_verify(int argc, const char **argv);

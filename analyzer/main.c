@@ -36,6 +36,7 @@ static const struct command commands[] = {
 	{ "baseline", cmd_baseline, "what a program takes, as a small file to check in" },
 	{ "diff",     cmd_diff,     "what grew from one recording or baseline to another" },
 	{ "names",    cmd_names,    "look by which names a program that runs holds its tensors" },
+	{ "top",      cmd_top,      "what recorded programs hold while they run" },
 	{ "info",     cmd_info,     "what a recording holds: processes, devices, duration, losses" },
 	{ "dump",     cmd_dump,     "every event of a recording" },
 	{ "verify",   cmd_verify,   "is a recording whole, cut off or damaged" },
