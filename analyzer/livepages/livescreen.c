@@ -240,6 +240,9 @@ int livescreen_run(struct live *l, struct livealert *a)
 	SCREEN *screen;
 
 	setlocale(LC_CTYPE, "");
+	/* The size is what the terminal says: LINES and COLUMNS of the environment do not follow a resize. */
+	unsetenv("LINES");
+	unsetenv("COLUMNS");
 	screen = newterm(NULL, stdout, stdin);
 	if (!screen)
 		return message_error("terminal '%s' is not known to curses; '--once' prints the page as text",
