@@ -98,7 +98,7 @@ $(O)/preload/exports.map: $(O)/exports.wanted
 
 # What the analyzer is made of; fragments name it, too.
 AN_SRC := $(wildcard analyzer/*.c analyzer/*/*.c)
-AN_LIBS := -lzstd -lz -ldw -lelf -ljson-c -lsqlite3 -lstdc++ -lm -lpthread -ldl
+AN_LIBS := -lzstd -lz -ldw -lelf -ljson-c -lsqlite3 -lncursesw -ltinfo -lstdc++ -lm -lpthread -ldl
 
 # ---- simgpu: the simulated GPU, by its own fragment; other parts may have one, too -----------
 include $(wildcard simgpu/*.mk analyzer/*.mk setup/*.mk tests/*/*.mk)

@@ -51,6 +51,7 @@ int cmd_diff(int argc, const char **argv);
 int cmd_export(int argc, const char **argv);
 int cmd_html(int argc, const char **argv);
 int cmd_names(int argc, const char **argv);
+int cmd_top(int argc, const char **argv);
 int cmd_info(int argc, const char **argv);
 int cmd_dump(int argc, const char **argv);
 int cmd_import(int argc, const char **argv);

@@ -34,6 +34,7 @@ static const struct command commands[] = {
 	{ "export",   cmd_export,   "in the format of another program: Perfetto, pprof, SQLite, CSV, ..." },
 	{ "html",     cmd_html,     "a recording as one page for a browser" },
 	{ "names",    cmd_names,    "look by which names a program that runs holds its tensors" },
+	{ "top",      cmd_top,      "what recorded programs hold while they run" },
 	{ "info",     cmd_info,     "what a recording holds: processes, devices, duration, losses" },
 	{ "import",   cmd_import,   "make a recording of what another tool has recorded" },
 	{ "dump",     cmd_dump,     "every event of a recording" },

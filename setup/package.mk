@@ -6,7 +6,7 @@ PACKAGE := $(O)/package
 # Debian has the archives; the compiler may be one that does not look there (setup/portable.sh).
 archive = $(shell gcc -print-file-name=lib$(1).a)
 CXX_ARCHIVE ?= $(call archive,stdc++)
-PACKAGE_LIBS = $(foreach l,dw elf json-c sqlite3 zstd lzma bz2 z,$(call archive,$(l))) $(CXX_ARCHIVE) -lm -lpthread -ldl
+PACKAGE_LIBS = $(foreach l,dw elf json-c sqlite3 ncursesw tinfo zstd lzma bz2 z,$(call archive,$(l))) $(CXX_ARCHIVE) -lm -lpthread -ldl
 
 $(PACKAGE)/vramtrace: $(O)/analyzer/main.o $(O)/libanalyzer.a $(O)/libtracefmt.a
 	@mkdir -p $(@D)
@@ -37,7 +37,7 @@ $(PACKAGE_PYTHON): $(PACKAGE)/%: $(O)/%
 
 # As Debian says them, and in full those that it names only.
 PACKAGE_LICENSES := $(patsubst %,$(O)/package-licenses/%.txt,libdw-dev libjson-c-dev libzstd-dev liblzma-dev libsqlite3-dev \
-	libbz2-dev zlib1g-dev libtomlplusplus-dev libxxhash-dev libstdc++6)
+	libbz2-dev zlib1g-dev libncurses-dev libtomlplusplus-dev libxxhash-dev libstdc++6)
 PACKAGE_LICENSES_FULL := $(addprefix $(O)/package-licenses/,GPL-2 GPL-3 LGPL-3)
 
 $(PACKAGE_LICENSES): $(O)/package-licenses/%.txt: /usr/share/doc/%/copyright

@@ -26,7 +26,7 @@ for word in "\$@"; do
 	*.cc) words+=("\$word") language=c++ ;;
 	-ldw) for a in dw elf zstd lzma bz2 z; do words+=("\$(gcc -print-file-name="lib\$a.a")"); done ;;
 	-lelf | -lz) ;; # with -ldw
-	-ljson-c) words+=("\$(gcc -print-file-name=libjson-c.a)") ;;
+	-ljson-c | -lncursesw | -ltinfo) words+=("\$(gcc -print-file-name="lib\${word#-l}.a")") ;;
 	*) words+=("\$word") ;;
 	esac
 done

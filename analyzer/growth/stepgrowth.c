@@ -32,7 +32,7 @@ bool stepgrowth_is_host(const struct replay_device *d)
 
 /* ---- series ---------------------------------------------------------------------------------- */
 
-static bool is_counted(struct books *books, const struct group *g, uint32_t device)
+bool stepgrowth_is_counted(struct books *books, const struct group *g, uint32_t device)
 {
 	if (device == GROUP_HOST)
 		return !g->unrecorded && !g->before &&
@@ -81,7 +81,7 @@ static void number_stacks(struct stepcauses *c, uint32_t device)
 		const struct group *g = books_group(c->books, i);
 
 		c->of_group[i] = UINT32_MAX;
-		if (is_counted(c->books, g, device))
+		if (stepgrowth_is_counted(c->books, g, device))
 			keyed[nr++] = (struct keyed){ g, i };
 	}
 	if (nr)
@@ -255,8 +255,7 @@ static double step_overhead(const struct replay_device *d, const struct stepcaus
 	return fmax(0, (double)peak->bytes - level);
 }
 
-/* What readings do not show: contexts, code, other processes. */
-static double held_by_others(const struct replay_device *d)
+double stepgrowth_held_by_others(const struct replay_device *d)
 {
 	struct residual_parts p;
 
@@ -270,7 +269,7 @@ static void find_limit(struct stepgrowth *g, const struct stepcauses *c, const s
 {
 	double capacity = (double)(limits->capacity_bytes ? limits->capacity_bytes : d->capacity_bytes);
 
-	g->overhead_bytes = step_overhead(d, c, g->total.slope) + held_by_others(d);
+	g->overhead_bytes = step_overhead(d, c, g->total.slope) + stepgrowth_held_by_others(d);
 	g->limit_bytes = capacity > 0 ? capacity - g->overhead_bytes : NAN;
 }
 

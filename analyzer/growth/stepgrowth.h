@@ -105,6 +105,12 @@ struct stepgrowth {
 struct replay_device stepgrowth_host(struct replay_process *p);
 bool stepgrowth_is_host(const struct replay_device *d);
 
+/* Is memory of the group counted in readings of the device (GROUP_HOST: of the host)? */
+bool stepgrowth_is_counted(struct books *books, const struct group *g, uint32_t device);
+
+/* What readings do not show, in bytes: contexts, code, other processes. */
+double stepgrowth_held_by_others(const struct replay_device *d);
+
 /* What grows on a device, and since when. stepgrowth_release() is needed. */
 void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct replay_device *d,
 		     const struct stepgrowth_limits *limits);

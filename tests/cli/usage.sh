@@ -107,3 +107,15 @@ try run -o missing/x.vtr -- true
 try run -o '' -- true
 try run -- ./missing
 try run -- .
+try top </dev/null
+try top a b
+try top --once --csv 1s
+try top --csv 1 --alert 101%
+try top --csv 1ms a
+try top --csv soon a
+try top --alert 101% --once a
+try top --alert 90 --once a
+try top --alert-command true --once a
+try top --sort size a
+try top --once missing.vtr
+try top --once 4000000000
