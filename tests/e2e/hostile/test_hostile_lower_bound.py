@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).parent / "programs" / "convolutions.py"
-ZEROS = r"cuDNN's workspaces are not in it \((\d+) of unknown size\)"
+ZEROS = r"cuDNN's workspaces are not in it \((\d+) unknown\)"
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_report(vramtrace, page, convolutions, reliability):
         program="convolutions with `cudnn.benchmark` on the simulated GPU, whose workspaces are not known",
         ends="as without",
         lost="none",
-        said='`It fitted: at least ...; cuDNN\'s workspaces are not in it (N of unknown size)`, in JSON `"lower_bound": true`',
+        said='`It fitted: at least ...; cuDNN\'s workspaces are not in it (N unknown)`, in JSON `"lower_bound": true`',
     )
 
 
@@ -82,6 +82,6 @@ def test_largest_batch(vramtrace, tmp_path):
 def test_without_such_sizes(vramtrace, recorded):
     """A job that asks for none says nothing of it."""
     job = recorded("mlp.py")
-    assert "of unknown size" not in vramtrace.call("report", job.path).stdout
+    assert "are not in it" not in vramtrace.call("report", job.path).stdout
     recording = vramtrace.json("report", job.path)["recording"]
     assert recording["lower_bound"] is False and recording["zero_answers"] == 0
