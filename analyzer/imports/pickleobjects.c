@@ -70,9 +70,12 @@ static void bury(struct pickleobjects *o, uint32_t n)
 /* One reference less; a container that ends waits, its tag linking it, until its items are dropped. */
 static void drop(struct pickleobjects *o, struct pickle_value v)
 {
-	struct pickleobject *b = &o->object[v.object];
+	struct pickleobject *b;
 
-	if (!pickleobjects_is_object(v) || --b->references)
+	if (!pickleobjects_is_object(v))
+		return;
+	b = &o->object[v.object];
+	if (--b->references)
 		return;
 	if (b->type == PICKLE_TEXT || !b->nr) {
 		bury(o, v.object);
