@@ -8,6 +8,7 @@ allocations the process had made: its block is the latest before that at this ad
 
 import contextlib
 import json
+import time
 
 import torch
 import torch.utils.checkpoint
@@ -47,6 +48,7 @@ class Truth:
         self.note("input", *values)
 
     def model(self, model, inputs=True):
+        time.sleep(0.5)  # a census that was taken while the model was built gets done: the next is taken after it alone
         self.models.append(model)
         for name, module in model.named_modules():
             self.watch_module(name, module)
