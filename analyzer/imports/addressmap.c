@@ -62,7 +62,7 @@ void addressmap_remove(struct addressmap *m, uint64_t address)
 	for (next = (at + 1) & (m->nr_slots - 1); m->entry[next].is_used; next = (next + 1) & (m->nr_slots - 1)) {
 		size_t from = home(m, m->entry[next].address);
 
-		/* It may move to the gap unless its home lies behind that. */
+		/* It may move to the gap unless its home comes after that. */
 		if (((next - from) & (m->nr_slots - 1)) < ((next - at) & (m->nr_slots - 1)))
 			continue;
 		m->entry[at] = m->entry[next];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The steps of a process that goes on: how many there were, how many there are in a second, what each leaves behind on a
+ * The steps of a process that goes on: how many there were, how many there are in a second, what each leaves allocated on a
  * device, and when that fills it. Steps are as steps.h has them, growth as growth.h.
  */
 #ifndef VT_LIVESTEPS_H

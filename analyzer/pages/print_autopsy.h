@@ -9,7 +9,7 @@
 
 /*
  * The page; with `verbose` all findings. Of what to do, at most three, some of them the advices'. So many lines of the
- * screen are left to what is printed behind it.
+ * screen are left to what is printed after it.
  */
 void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices *advices, unsigned behind, bool verbose);
 

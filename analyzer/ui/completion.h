@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Completion of command lines in bash, zsh and fish: a script, written from the tables of options that -h prints. It
- * offers commands, options, the values that a table lists, and paths where one may stand; behind a program that a command
+ * offers commands, options, the values that a table lists, and paths where one may stand; after a program that a command
  * runs it leaves the word to that program's completion. Single-threaded.
  */
 #ifndef VT_COMPLETION_H
