@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Escaping for JSON, one code point after the other. */
-#include "analyzer/export/jsontext.h"
+#include "analyzer/base/jsontext.h"
 
 #include <stdint.h>
 #include <string.h>

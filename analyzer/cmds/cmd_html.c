@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* vramtrace html: a recording as one page for a browser. */
-#include <errno.h>
-#include <fcntl.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/base/heap.h"
 #include "analyzer/base/human.h"
+#include "analyzer/base/jsontext.h"
 #include "analyzer/base/message.h"
 #include "analyzer/command.h"
+#include "analyzer/export/outfile.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/picture/documents.h"
 #include "analyzer/picture/picture.h"
 #include "analyzer/picture/webpage.h"
 #include "analyzer/picturepages/print_picture.h"
 #include "analyzer/purpose/rules.h"
-#include "analyzer/recording/textset.h"
 #include "analyzer/replay/replay.h"
 #include "analyzer/ui/options.h"
 
@@ -153,18 +151,10 @@ static void run_slow(struct document *d, const struct html_opts *o)
 
 /* ---- the JSON text ----------------------------------------------------------------------------- */
 
-static void put_string(FILE *out, const char *text)
-{
-	struct json_object *o = heap_need(json_object_new_string(text));
-
-	fputs(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE), out);
-	json_object_put(o);
-}
-
 static void put_documents(FILE *out, const char *path, const struct document *d)
 {
 	fputs("{\"path\":", out);
-	put_string(out, path);
+	jsontext_write(out, path);
 	fputs(",\"documents\":{", out);
 	for (size_t i = 0; i < NR_DOCUMENTS; i++)
 		fprintf(out, "%s\"%s\":%s", i ? "," : "", d[i].name, d[i].text ? d[i].text : "null");
@@ -173,7 +163,7 @@ static void put_documents(FILE *out, const char *path, const struct document *d)
 		if (!d[i].message || !*d[i].message)
 			continue;
 		fprintf(out, "%s\"%s\":", nr++ ? "," : "", d[i].name);
-		put_string(out, d[i].message);
+		jsontext_write(out, d[i].message);
 	}
 	fputs("}}", out);
 }
@@ -235,66 +225,27 @@ static void pack(struct pages *p, struct webpage *w)
 	}
 }
 
-/*
- * Open what `path` is to be: a file with a name of its own, *whole, until it is complete, which is the caller's to free; of a
- * device or a pipe, itself, and *whole is NULL. Returns NULL after a message.
- */
-static FILE *open_output(const char *path, char **whole)
-{
-	struct stat st;
-	FILE *out = NULL;
-	int fd;
-
-	*whole = NULL;
-	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
-		errno = EISDIR;
-		out = S_ISDIR(st.st_mode) ? NULL : fopen(path, "we");
-	} else {
-		*whole = textset_format("%s.XXXXXX", path);
-		fd = mkostemp(*whole, O_CLOEXEC);
-		if (fd >= 0)
-			fchmod(fd, 0644);
-		out = fd < 0 ? NULL : fdopen(fd, "w");
-	}
-	if (!out) {
-		message_error("cannot write '%s': %s", path, strerror(errno));
-		free(*whole);
-	}
-	return out;
-}
-
 /* Can it be written to? Better to know it before the work than after. */
 static int check_output(const char *path)
 {
-	char *whole;
-	FILE *out = open_output(path, &whole);
+	struct outfile f;
+	int status = outfile_open(&f, path, false);
 
-	if (!out)
-		return CMD_TROUBLE;
-	fclose(out);
-	if (whole)
-		unlink(whole);
-	free(whole);
-	return CMD_FINE;
+	if (!status)
+		outfile_close(&f, false);
+	return status;
 }
 
 /* Returns CMD_FINE, or CMD_TROUBLE after a message: then what was there before is still there. */
 static int write_file(const struct webpage *w, const char *path)
 {
-	char *whole;
-	FILE *out = open_output(path, &whole);
-	int status = CMD_FINE;
+	struct outfile f;
+	int status = outfile_open(&f, path, false);
 
-	if (!out)
-		return CMD_TROUBLE;
-	webpage_write(out, w);
-	if (ferror(out) | fclose(out) || (whole && rename(whole, path))) {
-		status = message_error("cannot write '%s': %s", path, strerror(errno));
-		if (whole)
-			unlink(whole);
-	}
-	free(whole);
-	return status;
+	if (status)
+		return status;
+	webpage_write(f.stream, w);
+	return outfile_close(&f, true);
 }
 
 static int write_page(struct pages *p, const struct html_opts *o)

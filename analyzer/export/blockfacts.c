@@ -10,16 +10,16 @@
 #include "analyzer/purpose/namedblocks.h"
 
 /* The fact of a triple, zero if it is new. */
-static struct blockfact *fact_of(struct numberset *s, struct blockfact **fact, size_t *room, uint32_t a,
+static struct blockfact *fact_of(struct keyset *s, struct blockfact **fact, size_t *room, uint32_t a,
 				 uint32_t b, uint32_t c)
 {
 	bool is_new;
-	uint32_t number = numberset_add(s, a, b, c, &is_new);
+	uint32_t number = keyset_add(s, (struct keyset_key){ { a, b, c } }, &is_new);
 
-	*fact = heap_grow(*fact, room, number, sizeof(**fact));
+	*fact = heap_grow(*fact, room, number + 1, sizeof(**fact));
 	if (is_new)
-		(*fact)[number - 1] = (struct blockfact){ .category = CATEGORY_UNKNOWN };
-	return &(*fact)[number - 1];
+		(*fact)[number] = (struct blockfact){ .category = CATEGORY_UNKNOWN };
+	return &(*fact)[number];
 }
 
 /* "module=model.h.0.mlp name=h"; "" where neither is known. */
@@ -93,7 +93,7 @@ static void describe_groups(struct blockfacts *f, const struct replay_process *p
 {
 	char module[1024], text[1100];
 
-	for (size_t i = 0; i < f->groups.nr_members; i++) {
+	for (size_t i = 0; i < f->groups.nr; i++) {
 		struct blockfact *g = &f->of_group[i];
 
 		g->text = 0;
@@ -114,19 +114,20 @@ void blockfacts_add(struct blockfacts *f, const struct replay_device *d)
 
 struct blockfact blockfacts_find(struct blockfacts *f, const struct tfmt_event *ev)
 {
-	uint32_t number = numberset_find(&f->events, (uint32_t)(ev->ordinal >> 32), (uint32_t)ev->ordinal, 0);
+	uint32_t number;
 
-	if (number)
-		return f->of_event[number - 1];
-	number = numberset_find(&f->groups, ev->python_stack, ev->native_stack, ev->shape);
-	return number ? f->of_group[number - 1] : (struct blockfact){ .category = CATEGORY_UNKNOWN };
+	if (keyset_find(&number, &f->events, (struct keyset_key){ { (uint32_t)(ev->ordinal >> 32), (uint32_t)ev->ordinal } }))
+		return f->of_event[number];
+	if (keyset_find(&number, &f->groups, (struct keyset_key){ { ev->python_stack, ev->native_stack, ev->shape } }))
+		return f->of_group[number];
+	return (struct blockfact){ .category = CATEGORY_UNKNOWN };
 }
 
 void blockfacts_release(struct blockfacts *f)
 {
 	textset_release(&f->texts);
-	numberset_release(&f->events);
-	numberset_release(&f->groups);
+	keyset_release(&f->events);
+	keyset_release(&f->groups);
 	free(f->of_event);
 	free(f->of_group);
 	*f = (struct blockfacts){ 0 };

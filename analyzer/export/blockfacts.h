@@ -7,7 +7,7 @@
 #ifndef VT_BLOCKFACTS_H
 #define VT_BLOCKFACTS_H
 
-#include "analyzer/export/numberset.h"
+#include "analyzer/base/keyset.h"
 #include "analyzer/purpose/category.h"
 #include "analyzer/recording/textset.h"
 
@@ -23,7 +23,7 @@ struct blockfacts {
 	struct textset texts;
 
 	/* private */
-	struct numberset events, groups;
+	struct keyset events, groups;
 	struct blockfact *of_event, *of_group;
 	size_t events_room, groups_room;
 };

@@ -9,7 +9,7 @@
 #include "analyzer/base/human.h"
 #include "analyzer/command.h"
 #include "analyzer/export/formats.h"
-#include "analyzer/export/numberset.h"
+#include "analyzer/base/keyset.h"
 #include "analyzer/export/perfettoheap.h"
 #include "analyzer/export/weights.h"
 
@@ -39,7 +39,7 @@ struct process_tracks {
 	uint64_t phases;
 	enum phase phase;
 	uint64_t moments;         /* failed allocations */
-	struct numberset threads; /* thread, domain, and 0; a range's number, and 1 */
+	struct keyset threads; /* thread, domain, and 0; a range's number, and 1 */
 	struct rangetrack *range; /* by number there, from 0 */
 	size_t range_room;
 	struct boundary maybe, *boundary;
@@ -219,12 +219,12 @@ static void write_steps(struct perfettofile *f, struct process_tracks *t)
 static struct rangetrack *range_of(struct process_tracks *t, uint32_t a, uint32_t b, uint32_t c)
 {
 	bool is_new;
-	uint32_t number = numberset_add(&t->threads, a, b, c, &is_new);
+	uint32_t number = keyset_add(&t->threads, (struct keyset_key){ { a, b, c } }, &is_new);
 
-	t->range = heap_grow(t->range, &t->range_room, number, sizeof(*t->range));
+	t->range = heap_grow(t->range, &t->range_room, number + 1, sizeof(*t->range));
 	if (is_new)
-		t->range[number - 1] = (struct rangetrack){ 0 };
-	return &t->range[number - 1];
+		t->range[number] = (struct rangetrack){ 0 };
+	return &t->range[number];
 }
 
 /* The track of a thread, below it one for each domain: their ranges need not lie within each other. */
@@ -335,7 +335,7 @@ static void finish_process(struct export *x, struct process_tracks *t)
 				perfettoheap_write(f, x, d, t->pid);
 		}
 	}
-	numberset_release(&t->threads);
+	keyset_release(&t->threads);
 	free(t->range);
 	free(t->boundary);
 }

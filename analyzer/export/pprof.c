@@ -30,7 +30,7 @@ struct pprof {
 	bool has_failed;
 	struct frames frames;
 	struct textset strings;     /* index = number - 1; the first is "" */
-	struct numberset functions; /* of name and file */
+	struct keyset functions; /* of name and file */
 	struct wire field, part, inner; /* scratch */
 };
 
@@ -73,7 +73,7 @@ static void put_sample_type(struct pprof *p, const char *type, const char *unit)
 static uint32_t put_function(struct pprof *p, const struct frame *f)
 {
 	bool is_new;
-	uint32_t id = numberset_add(&p->functions, f->name_number, f->file_number, 0, &is_new);
+	uint32_t id = 1 + keyset_add(&p->functions, (struct keyset_key){ { f->name_number, f->file_number } }, &is_new);
 
 	if (!is_new)
 		return id;
@@ -186,7 +186,7 @@ static void pprof_release(struct pprof *p)
 {
 	frames_release(&p->frames);
 	textset_release(&p->strings);
-	numberset_release(&p->functions);
+	keyset_release(&p->functions);
 	wire_release(&p->field);
 	wire_release(&p->part);
 	wire_release(&p->inner);

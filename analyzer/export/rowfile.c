@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "analyzer/export/jsontext.h"
+#include "analyzer/base/jsontext.h"
 
 static void write_text(FILE *out, const char *text)
 {

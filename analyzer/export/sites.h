@@ -3,12 +3,12 @@
 #ifndef VT_SITES_H
 #define VT_SITES_H
 
-#include "analyzer/export/numberset.h"
+#include "analyzer/base/keyset.h"
 #include "analyzer/replay/replay.h"
 
 /* Zero before first use. */
 struct sites {
-	struct numberset stacks;
+	struct keyset stacks;
 	char **text; /* by number of the stack, from 0 */
 	size_t room;
 	struct stack stack;

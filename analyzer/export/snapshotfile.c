@@ -90,12 +90,12 @@ static void put_frames(struct snapshotfile *s, uint32_t python, uint32_t native)
 
 void snapshot_stack(struct snapshotfile *s, uint32_t python, uint32_t native)
 {
-	bool is_new, is_any = python >= TFMT_STACK_FIRST || native >= TFMT_STACK_FIRST;
+	bool is_any = python >= TFMT_STACK_FIRST || native >= TFMT_STACK_FIRST;
 	uint32_t *memo = &s->no_frames;
 
 	snapshot_word(s, WORD_FRAMES);
 	if (is_any)
-		memo = memo_of(&s->of_stack, &s->stacks_room, numberset_add(&s->stacks, 0, python, native, &is_new));
+		memo = memo_of(&s->of_stack, &s->stacks_room, keyset_add(&s->stacks, (struct keyset_key){ { python, native } }, NULL));
 	if (*memo) {
 		pickleout_get(&s->pickle, *memo);
 		return;
@@ -177,7 +177,7 @@ void snapshot_entries_end(struct snapshotfile *s)
 
 void snapshotfile_release(struct snapshotfile *s)
 {
-	numberset_release(&s->stacks);
+	keyset_release(&s->stacks);
 	frames_release(&s->frames);
 	free(s->of_stack);
 	free(s->of_frame);

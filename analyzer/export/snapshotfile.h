@@ -33,7 +33,7 @@ struct snapshotfile {
 	uint32_t word[NR_SNAPSHOT_WORDS];
 	uint32_t outer, list[TFMT_NR_DEVICES]; /* device_traces, and each device's */
 	uint32_t no_frames;
-	struct numberset stacks;
+	struct keyset stacks;
 	struct frames frames;
 	uint32_t *of_stack, *of_frame, *of_name, *of_file;
 	size_t stacks_room, frames_room, names_room, files_room;

@@ -6,7 +6,7 @@
 #include "analyzer/base/heap.h"
 #include "analyzer/command.h"
 #include "analyzer/export/formats.h"
-#include "analyzer/export/jsontext.h"
+#include "analyzer/base/jsontext.h"
 #include "analyzer/export/weights.h"
 
 /* The document names frames by their place in its list, which comes last: it is made of what samples have used. */

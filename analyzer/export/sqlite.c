@@ -52,7 +52,7 @@ struct database {
 	struct dbfile file;
 	struct dbtable processes, devices, events, series, blocks, segments, stacks, stack_frames, frames;
 	struct segmenttrack segment_track;
-	struct numberset numbers; /* of stacks */
+	struct keyset numbers; /* of stacks */
 	struct frames stack;
 	struct sites sites;
 	const struct replay_process *process; /* of `last` */
@@ -139,11 +139,12 @@ static void stack_rows(struct database *d, struct export *x, struct replay_proce
 static void put_stack(struct dbtable *t, struct export *x, const struct replay_process *p, uint32_t python, uint32_t native)
 {
 	struct database *d = x->state;
-	bool is_new, is_any = python >= TFMT_STACK_FIRST || native >= TFMT_STACK_FIRST;
-	uint32_t number = is_any ? numberset_add(&d->numbers, (uint32_t)(p - x->replay->process), python, native, &is_new) : 0;
+	bool is_new = false, is_any = python >= TFMT_STACK_FIRST || native >= TFMT_STACK_FIRST;
+	struct keyset_key key = { { (uint32_t)(p - x->replay->process), python, native } };
+	uint32_t number = is_any ? 1 + keyset_add(&d->numbers, key, &is_new) : 0;
 
 	put_known(t, is_any, number);
-	if (is_any && is_new)
+	if (is_new)
 		stack_rows(d, x, export_process(x, p), number, python, native);
 }
 
@@ -362,7 +363,7 @@ int sqlite_finish(struct export *x)
 	dbfile_run(&d->file, finish);
 	ret = dbfile_close(&d->file);
 	segmenttrack_release(&d->segment_track);
-	numberset_release(&d->numbers);
+	keyset_release(&d->numbers);
 	frames_release(&d->stack);
 	sites_release(&d->sites);
 	free(d);

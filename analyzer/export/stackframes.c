@@ -27,7 +27,8 @@ void frames_add(struct frames *f, const char *name, const char *file, uint32_t l
 				 .line = line,
 				 .name_number = names->number,
 				 .file_number = files ? files->number : 0 };
-	frame->number = numberset_add(&f->numbers, frame->name_number, frame->file_number, line, &frame->is_new);
+	frame->number = 1 + keyset_add(&f->numbers, (struct keyset_key){ { frame->name_number, frame->file_number, line } },
+				      &frame->is_new);
 }
 
 /* A frame with a function is called after that; others as `dump` and `peak` show them. */
@@ -56,7 +57,7 @@ void frames_release(struct frames *f)
 {
 	free(f->frame);
 	textset_release(&f->texts);
-	numberset_release(&f->numbers);
+	keyset_release(&f->numbers);
 	stack_release(&f->stack);
 	*f = (struct frames){ 0 };
 }

@@ -6,7 +6,7 @@
 #ifndef VT_STACKFRAMES_H
 #define VT_STACKFRAMES_H
 
-#include "analyzer/export/numberset.h"
+#include "analyzer/base/keyset.h"
 #include "analyzer/recording/textset.h"
 #include "analyzer/stacks/stack.h"
 
@@ -27,7 +27,7 @@ struct frames {
 
 	/* private */
 	struct textset texts;
-	struct numberset numbers;
+	struct keyset numbers;
 	struct stack stack;
 };
 

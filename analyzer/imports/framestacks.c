@@ -57,7 +57,7 @@ uint32_t framestacks_frame(struct framestacks *s, const char *name, size_t name_
 	} };
 
 	s->has_native |= key.part[3] != FRAMESTACKS_PYTHON;
-	return keyset_add(&s->frames, key);
+	return keyset_add(&s->frames, key, NULL);
 }
 
 void framestacks_push(struct framestacks *s, uint32_t frame)
@@ -100,9 +100,9 @@ static uint32_t add_stack(struct framestacks *s)
 		uint32_t flag = !is_border ? 0 : native ? FRAMESTACKS_RUNS : FRAMESTACKS_ENTRY;
 
 		in_node |= kind_of(s, i) == FRAMESTACKS_AUTOGRAD;
-		leaf[native] = keyset_add(&s->nodes, (struct keyset_key){ { leaf[native], s->frame[i], flag } }) + 1;
+		leaf[native] = keyset_add(&s->nodes, (struct keyset_key){ { leaf[native], s->frame[i], flag } }, NULL) + 1;
 	}
-	return keyset_add(&s->pairs, (struct keyset_key){ { leaf[0], leaf[1], in_node } });
+	return keyset_add(&s->pairs, (struct keyset_key){ { leaf[0], leaf[1], in_node } }, NULL);
 }
 
 /* The same list comes again and again: only the first time it is taken apart. */
@@ -113,7 +113,7 @@ uint32_t framestacks_end(struct framestacks *s)
 
 	if (!s->nr_frames)
 		return 0;
-	list = keyset_add(&s->lists, list_hash(s));
+	list = keyset_add(&s->lists, list_hash(s), NULL);
 	if (s->lists.nr > nr_lists) {
 		s->list_pair = heap_grow(s->list_pair, &s->list_pairs_room, s->lists.nr, sizeof(*s->list_pair));
 		s->list_pair[list] = add_stack(s);

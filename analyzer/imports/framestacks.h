@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "analyzer/imports/keyset.h"
+#include "analyzer/base/keyset.h"
 #include "analyzer/recording/textset.h"
 
 struct framestacks {

@@ -79,7 +79,7 @@ static uint32_t label_of(struct snapshotreader *r, struct pickle_value v)
 static uint16_t stream_of(struct snapshotreader *r, struct pickle_value v)
 {
 	uint64_t handle = number_of(v);
-	uint32_t n = keyset_add(&r->s->streams, (struct keyset_key){ { (uint32_t)handle, (uint32_t)(handle >> 32) } });
+	uint32_t n = keyset_add(&r->s->streams, (struct keyset_key){ { (uint32_t)handle, (uint32_t)(handle >> 32) } }, NULL);
 
 	return n < TFMT_STREAM_OTHER ? (uint16_t)n : TFMT_STREAM_OTHER;
 }
@@ -473,7 +473,7 @@ int snapshot_read(struct snapshot *s, const char *path)
 
 	*s = (struct snapshot){ .settings.max_split_size = UINT64_MAX };
 	framestacks_init(&s->stacks);
-	keyset_add(&s->streams, (struct keyset_key){ { 0 } });
+	keyset_add(&s->streams, (struct keyset_key){ { 0 } }, NULL);
 	if (fd < 0 || fstat(fd, &st)) {
 		snprintf(s->why, sizeof(s->why), "cannot open '%s': %s", path, strerror(errno));
 		if (fd >= 0)

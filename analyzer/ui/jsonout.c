@@ -6,36 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/term.h"
-
-static void put_escaped(FILE *out, const char *text)
-{
-	size_t len = strlen(text);
-
-	putc('"', out);
-	for (size_t i = 0; i < len;) {
-		uint32_t point;
-		int n = term_decode_utf8(text + i, len - i, &point);
-
-		if (!n) {
-			fputs("\\ufffd", out);
-			i++;
-			continue;
-		}
-		if (point == '"' || point == '\\')
-			fprintf(out, "\\%c", (char)point);
-		else if (point == '\n')
-			fputs("\\n", out);
-		else if (point == '\t')
-			fputs("\\t", out);
-		else if (point < 0x20 || point == 0x7f)
-			fprintf(out, "\\u%04x", (unsigned)point);
-		else
-			fwrite(text + i, 1, (size_t)n, out);
-		i += (size_t)n;
-	}
-	putc('"', out);
-}
+#include "analyzer/base/jsontext.h"
 
 static void new_line(struct jsonout *j)
 {
@@ -52,7 +23,7 @@ static void begin_member(struct jsonout *j, const char *key)
 		return;
 	new_line(j);
 	if (!j->scope[j->depth].is_array) {
-		put_escaped(j->out, key);
+		jsontext_write(j->out, key);
 		fputs(": ", j->out);
 	}
 }
@@ -91,10 +62,7 @@ void jsonout_value(struct jsonout *j, const char *key, const char *json)
 void jsonout_string(struct jsonout *j, const char *key, const char *text)
 {
 	begin_member(j, key);
-	if (text)
-		put_escaped(j->out, text);
-	else
-		fputs("null", j->out);
+	jsontext_write(j->out, text);
 }
 
 bool jsonout_in_array(const struct jsonout *j)
