@@ -313,4 +313,4 @@ help:
 #: SAN and COVERAGE are for the analyzer and the unit tests, never for what is loaded into other programs.
 
 .PHONY: all setup venv examples demo screenshots unit check test test-more test-all test-driver test-serving test-matrix test-gpu test-aarch64 emulated thresholds bench man install uninstall clean help
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+-include $(shell find $(O) -name '*.d' -type f 2>/dev/null)
