@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-# The one thing the analyzer takes from simgpu, at build time: the names that `run --simulate` knows.
+# The one thing the analyzer takes from simgpu, at build time: the names that `run --simulate` knows, and their capacities.
 
-$(O)/gen/gpu_names.h: simgpu/profiles.def
+$(O)/gen/gpu_names.h: simgpu/profiles.def analyzer/analyzer.mk
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)
-	$(Q)sed -n 's/^PROFILE( *\("[^"]*"\), *\("[^"]*"\).*/GPU(\1, \2)/p; s/^ALIAS(.*)/&/p' $< >$@
+	$(Q)sed -n 's/^PROFILE( *\("[^"]*"\), *\("[^"]*"\), *\([0-9]*\)ULL.*/GPU(\1, \2, \3ull)/p; s/^ALIAS(.*)/&/p' $< >$@
 
 # private: what flags.key remembers must not depend on who asked for it first.
 $(O)/analyzer/gpu/gpunames.o: private override CPPFLAGS += -I$(O)

@@ -43,6 +43,7 @@ int cmd_leaks(int argc, const char **argv);
 int cmd_frag(int argc, const char **argv);
 int cmd_oom(int argc, const char **argv);
 int cmd_advise(int argc, const char **argv);
+int cmd_whatif(int argc, const char **argv);
 int cmd_estimate(int argc, const char **argv);
 int cmd_max_fit(int argc, const char **argv);
 int cmd_check(int argc, const char **argv);

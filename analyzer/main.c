@@ -26,6 +26,7 @@ static const struct command commands[] = {
 	{ "frag",     cmd_frag,     "cached but unusable: how much, when, and which blocks keep it so" },
 	{ "oom",      cmd_oom,      "why an allocation failed, and what filled the GPU" },
 	{ "advise",   cmd_advise,   "what would have made the peak smaller, and by how much" },
+	{ "whatif",   cmd_whatif,   "the recorded job under other allocator settings, on other GPUs" },
 	{ "estimate", cmd_estimate, "the memory of a model that does not exist yet, by formula" },
 	{ "max-fit",  cmd_max_fit,  "the largest value (batch, length) that does not run out of memory" },
 	{ "check",    cmd_check,    "does a recording keep within limits, or near a baseline" },

@@ -4,14 +4,14 @@
 set -eu
 
 build=${O:-build}
-users=$(grep -l '"analyzer/ui/' analyzer/*/*.[ch] | grep -v '^analyzer/\(cmds\|checkpages\|pages\|picturepages\|ui\)/' || true)
+users=$(grep -l '"analyzer/ui/' analyzer/*/*.[ch] | grep -v '^analyzer/\(cmds\|checkpages\|pages\|picturepages\|whatifpages\|ui\)/' || true)
 if [ -n "$users" ]; then
-	echo "rooms: only pages/, checkpages/, picturepages/ and cmds/ may include what is in analyzer/ui:" "$users" >&2
+	echo "rooms: only pages/, checkpages/, picturepages/, whatifpages/ and cmds/ may include what is in analyzer/ui:" "$users" >&2
 	exit 1
 fi
 # One file a result: print_NAME.c has its text and its JSON; a second printer of the same would be named after one of them.
 second=$(ls analyzer/*/json_*.c analyzer/*/text_*.c analyzer/*/*_json.c analyzer/*/*_text.c 2>/dev/null || true)
-printers=$(ls analyzer/*/print_*.c | grep -v '^analyzer/\(cmds\|checkpages\|pages\|picturepages\|ui\)/' || true)
+printers=$(ls analyzer/*/print_*.c | grep -v '^analyzer/\(cmds\|checkpages\|pages\|picturepages\|whatifpages\|ui\)/' || true)
 if [ -n "$second$printers" ]; then
 	echo "rooms: a result has one page, analyzer/pages/print_NAME.c, with its text and its JSON:" $second $printers >&2
 	exit 1

@@ -13,9 +13,9 @@ struct gpu_name {
 	const char *name, *profile;
 };
 
-/* Made from simgpu/profiles.def by analyzer.mk: names only, the analyzer knows nothing else of simgpu. */
+/* Made from simgpu/profiles.def by analyzer.mk: names and capacities, the analyzer knows nothing else of simgpu. */
 static const struct gpu_name names[] = {
-#define GPU(name, product) { name, name }, { product, name },
+#define GPU(name, product, capacity) { name, name }, { product, name },
 #define ALIAS(alias, name) { alias, name },
 #include "gen/gpu_names.h"
 #undef GPU
@@ -23,12 +23,20 @@ static const struct gpu_name names[] = {
 };
 
 static const char *const profiles[] = {
-#define GPU(name, product) name,
+#define GPU(name, product, capacity) name,
 #define ALIAS(alias, name)
 #include "gen/gpu_names.h"
 #undef GPU
 #undef ALIAS
 	NULL,
+};
+
+static const uint64_t capacities[] = {
+#define GPU(name, product, capacity) capacity,
+#define ALIAS(alias, name)
+#include "gen/gpu_names.h"
+#undef GPU
+#undef ALIAS
 };
 
 enum { NR_NAMES = sizeof(names) / sizeof(*names), NR_PROFILES = sizeof(profiles) / sizeof(*profiles) - 1 };
@@ -68,6 +76,14 @@ const char *gpunames_find(const char *name)
 			return names[i].profile;
 	}
 	return NULL;
+}
+
+uint64_t gpunames_capacity(const char *profile)
+{
+	for (size_t i = 0; i < NR_PROFILES; i++)
+		if (!strcmp(profiles[i], profile))
+			return capacities[i];
+	return 0;
 }
 
 static unsigned least(unsigned a, unsigned b)

@@ -6,8 +6,13 @@
 #ifndef VT_GPUNAMES_H
 #define VT_GPUNAMES_H
 
+#include <stdint.h>
+
 /* The profile that NAME stands for, NULL if none. What is returned stays. */
 const char *gpunames_find(const char *name);
+
+/* Bytes of memory that cudaMemGetInfo() reports on a profile's card; 0 if there is no such profile. */
+uint64_t gpunames_capacity(const char *profile);
 
 /* The profile whose names are spelt most like NAME, NULL if none is near. What is returned stays. */
 const char *gpunames_nearest(const char *name);

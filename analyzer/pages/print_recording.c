@@ -209,7 +209,7 @@ static void text_or_null(struct emit *e, const char *key, const char *text)
 	emit_string(e, key, NULL, text && *text ? text : NULL);
 }
 
-void print_device_identity(struct emit *e, const struct replay_device *d)
+void print_device_names(struct emit *e, const struct replay_device *d)
 {
 	const struct replay_process *p = d->process;
 
@@ -228,7 +228,12 @@ void print_device_identity(struct emit *e, const struct replay_device *d)
 	else
 		emit_null(e, "capacity_bytes", NULL);
 	emit_bool(e, "capacity_unlimited", NULL, d->is_unlimited);
-	emit_bool(e, "exact", NULL, replay_is_exact(p));
+}
+
+void print_device_identity(struct emit *e, const struct replay_device *d)
+{
+	print_device_names(e, d);
+	emit_bool(e, "exact", NULL, replay_is_exact(d->process));
 }
 
 const char *print_device_title(char *buf, size_t size, const struct replay *m, const struct replay_device *d)

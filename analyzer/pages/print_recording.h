@@ -37,6 +37,9 @@ int print_caveats(const struct replay *m);
 /* The JSON members that name a device: host, pid, rank, local_rank, device, ..., exact. */
 void print_device_identity(struct emit *e, const struct replay_device *d);
 
+/* The same without `exact`, for pages that have more to say of it. */
+void print_device_names(struct emit *e, const struct replay_device *d);
+
 /*
  * "GPU 0, NVIDIA H100 (simulated)", with pid and rank when the recording has several processes; returns
  * buf.

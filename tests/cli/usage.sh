@@ -32,6 +32,11 @@ try anonymize missing.vtr out.vtr
 try peak --top -5 a
 try leaks --top -1 a
 try advise
+try whatif
+try whatif --gpu nothing a
+try whatif --capacity much a
+try whatif --conf foo:1 a
+try whatif --search --conf a b
 try frag
 try frag --top -1 a
 try frag --points 0 a

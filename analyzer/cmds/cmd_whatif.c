@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* vramtrace whatif: the recorded job under other settings of PyTorch's allocator, on other GPUs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
+#include "analyzer/command.h"
+#include "analyzer/gpu/gpunames.h"
+#include "analyzer/pages/print_recording.h"
+#include "analyzer/ui/options.h"
+#include "analyzer/whatif/search.h"
+#include "analyzer/whatifpages/print_whatif.h"
+
+#define TOP_TEXT 8
+
+struct whatif_opts {
+	const char *conf, *gpu, *torch, *capacity;
+	bool no_caching, search;
+	struct emit_opts emit;
+};
+
+static const struct opt whatif_optv[] = {
+	OPT_STRING('c', "conf", struct whatif_opts, conf, "SETTINGS", "as in PYTORCH_CUDA_ALLOC_CONF (the recorded ones)"),
+	OPT_STRING(0, "capacity", struct whatif_opts, capacity, "SIZE", "on a GPU of this size; unlimited; unknown: which is enough"),
+	OPT_STRING(0, "gpu", struct whatif_opts, gpu, "NAME", "on such a GPU, as run --simulate names them"),
+	OPT_STRING(0, "torch", struct whatif_opts, torch, "VERSION", "as this version of PyTorch reads settings"),
+	OPT_FLAG(0, "no-caching", struct whatif_opts, no_caching, "with PYTORCH_NO_CUDA_MEMORY_CACHING=1"),
+	OPT_FLAG(0, "search", struct whatif_opts, search, "try many settings, name the best"),
+	EMIT_OPTIONS(struct whatif_opts, emit),
+	OPT_END
+};
+
+static const struct opt_help whatif_help = {
+	.command = "whatif",
+	.purpose = "Replay a recorded job under other allocator settings, or on another GPU.",
+	.usage = "[options] RECORDING",
+	.example = "vramtrace whatif --conf expandable_segments:True train.vtr\n"
+		   "vramtrace whatif --gpu a100-40 train.vtr\n"
+		   "vramtrace whatif --search train.vtr",
+	.options = whatif_optv,
+};
+
+static bool is_any_gpu(const struct whatif_opts *o)
+{
+	return o->capacity && !strcmp(o->capacity, "unknown");
+}
+
+/* What --capacity and --gpu say of every setting. */
+static int read_gpu(const struct whatif_opts *o, struct whatif_setting *s)
+{
+	const char *profile;
+
+	if (o->gpu && o->capacity)
+		return opt_wrong(&whatif_help, "--gpu and --capacity do not go together");
+	if (o->gpu) {
+		profile = gpunames_find(o->gpu);
+		if (!profile)
+			return opt_wrong(&whatif_help, "there is no GPU '%s': take one of %s", o->gpu, gpunames_list());
+		s->capacity = gpunames_capacity(profile);
+	}
+	if (!o->capacity)
+		return CMD_FINE;
+	s->is_endless = !strcmp(o->capacity, "unlimited");
+	if (is_any_gpu(o))
+		return o->search ? opt_wrong(&whatif_help, "--search and --capacity unknown do not go together") : CMD_FINE;
+	if (!s->is_endless && (!human_parse_bytes(o->capacity, &s->capacity) || !s->capacity))
+		return opt_wrong(&whatif_help, "--capacity takes a size, as 40GiB, unlimited or unknown, not '%s'", o->capacity);
+	return CMD_FINE;
+}
+
+static int read_torch(const struct whatif_opts *o, struct whatif_setting *s)
+{
+	if (!o->torch)
+		return CMD_FINE;
+	s->version = allocconf_version(o->torch);
+	if (s->version < ALLOCCONF_OLDEST || s->version > ALLOCCONF_NEWEST)
+		return opt_wrong(&whatif_help, "--torch takes a version from 2.0 to 2.11, not '%s'", o->torch);
+	return CMD_FINE;
+}
+
+static int read_setting(const struct whatif_opts *o, struct whatif_setting *s)
+{
+	struct allocconf conf;
+	char why[256];
+	int ret = read_gpu(o, s);
+
+	if (!ret)
+		ret = read_torch(o, s);
+	if (ret)
+		return ret;
+	s->text = o->conf;
+	s->is_uncached = o->no_caching;
+	if (o->search && (o->conf || o->no_caching))
+		return opt_wrong(&whatif_help, "--search tries settings of its own: it goes without --conf and --no-caching");
+	if (o->conf && o->no_caching)
+		return opt_wrong(&whatif_help, "--conf and --no-caching do not go together: without caching no setting counts");
+	if (!allocconf_read(&conf, o->conf, s->version ? s->version : ALLOCCONF_NEWEST, why, sizeof(why)))
+		return opt_wrong(&whatif_help, "--conf '%s': %s", o->conf, why);
+	return CMD_FINE;
+}
+
+/* What is to be tried: the setting of the options twice, once with the least requests; or those of a search. */
+struct attempts {
+	struct whatif_setting setting[SEARCH_MAX];
+	const char *gpu[SEARCH_MAX]; /* with --capacity unknown */
+};
+
+static size_t make_settings(const struct whatif_opts *o, const struct whatif_setting *asked, struct attempts *a)
+{
+	struct whatif_setting *settings = a->setting;
+	size_t nr = 2;
+
+	if (is_any_gpu(o))
+		return search_gpus(settings, a->gpu, asked);
+	if (o->search) {
+		nr = search_settings(settings, asked->version ? asked->version : ALLOCCONF_NEWEST);
+		for (size_t i = 0; i < nr; i++) {
+			settings[i].version = asked->version;
+			settings[i].capacity = asked->capacity;
+			settings[i].is_endless = asked->is_endless;
+		}
+		return nr;
+	}
+	settings[0] = settings[1] = *asked;
+	settings[1].is_least = true;
+	return nr;
+}
+
+static int result_print(const struct whatif *w, const struct replay *m, const struct whatif_opts *o,
+			const struct attempts *a)
+{
+	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/whatif/1");
+	struct search_total total[SEARCH_MAX];
+	struct whatif_view v = { .m = m, .conf = o->conf, .is_uncached = o->no_caching };
+
+	print_recording(e, m);
+	if (o->search) {
+		search_rank(w, total);
+		print_whatif_search(e, w, total, TOP_TEXT);
+		return emit_close(e);
+	}
+	for (size_t i = 0; i < m->nr_devices && !v.device; i++)
+		if (whatif_of(w, &m->device[i]))
+			v.device = &m->device[i];
+	print_whatif_setting(e, &v);
+	if (is_any_gpu(o)) {
+		print_whatif_gpus(e, w, a->gpu);
+		return emit_close(e);
+	}
+	emit_array_begin(e, "devices", NULL);
+	for (size_t i = 0; i < m->nr_devices; i++) {
+		v.device = &m->device[i];
+		v.d = whatif_of(w, v.device);
+		if (!v.d)
+			continue;
+		emit_blank(e);
+		print_whatif_device(e, &v);
+	}
+	emit_array_end(e);
+	return emit_close(e);
+}
+
+/* Is there anything to replay, and does the recorded version take the settings? */
+static int judge(const struct whatif *w, const struct replay *m, const struct whatif_opts *o)
+{
+	size_t nr = 0;
+
+	if (*w->wrong)
+		return message_error("--conf '%s': %s", o->conf, w->wrong);
+	for (size_t i = 0; i < m->nr_devices; i++)
+		nr += whatif_of(w, &m->device[i]) != NULL;
+	if (nr)
+		return CMD_FINE;
+	return message_error("'%s' has no requests of a framework's allocator: there is nothing to replay", m->recording.path);
+}
+
+int cmd_whatif(int argc, const char **argv)
+{
+	struct whatif_opts o = { 0 };
+	struct whatif_setting asked = { 0 };
+	struct attempts attempts;
+	struct whatif w = { .setting = attempts.setting };
+	struct replay_options load = { .observe = whatif_observe, .ctx = &w, .observe_past = true };
+	struct replay m = REPLAY_INIT;
+	enum opt_result parsed = opt_parse(&whatif_help, &argc, argv, &o);
+	int ret, damaged = CMD_FINE;
+
+	if (parsed != OPT_OK)
+		return opt_status(parsed);
+	if (argc != 2)
+		return opt_wrong(&whatif_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'", argv[argc - 1]);
+	ret = read_setting(&o, &asked);
+	if (ret)
+		return ret;
+	w.nr_settings = make_settings(&o, &asked, &attempts);
+	ret = replay_load(&m, argv[1], &load);
+	if (!ret)
+		ret = judge(&w, &m, &o);
+	if (!ret) {
+		damaged = print_caveats(&m);
+		ret = result_print(&w, &m, &o, &attempts);
+	}
+	whatif_release(&w);
+	replay_release(&m);
+	return damaged ? damaged : ret;
+}

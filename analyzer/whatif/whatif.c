@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: MIT */
+/* Making requests of a recording's events, and serving them under every setting. */
+#include "analyzer/whatif/whatif.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/allocator/torch.h"
+#include "analyzer/base/heap.h"
+
+#define PRIVATE_OTHER UINT32_MAX /* a pool apart that is no graph's: a MemPool */
+
+/* ---- devices ------------------------------------------------------------------------------------ */
+
+static void device_release(struct whatif_device *d)
+{
+	tried_close(&d->recorded);
+	for (size_t i = 0; i < d->nr_tried; i++)
+		tried_close(&d->tried[i]);
+	free(d->tried);
+	blocks_close(d->live);
+	free(d->spare_slot);
+	arenas_release(&d->arenas);
+	free(d);
+}
+
+void whatif_release(struct whatif *w)
+{
+	for (size_t i = 0; i < w->nr_devices; i++)
+		device_release(w->device[i]);
+	free(w->device);
+	w->device = NULL;
+	w->nr_devices = w->devices_room = 0;
+}
+
+static struct whatif_device *find_device(const struct whatif *w, const struct replay_process *process, uint32_t ordinal)
+{
+	for (size_t i = w->nr_devices; i-- > 0;)
+		if (w->device[i]->process == process && w->device[i]->ordinal == ordinal)
+			return w->device[i];
+	return NULL;
+}
+
+struct whatif_device *whatif_of(const struct whatif *w, const struct replay_device *d)
+{
+	struct whatif_device *found = find_device(w, d->process, d->ordinal);
+
+	return found && found->requests ? found : NULL;
+}
+
+/* Of the GPU that was recorded; 0: it has no end, or nobody said. */
+static uint64_t recorded_capacity(const struct replay_process *p, uint32_t ordinal)
+{
+	struct tfmt_device info;
+
+	if (!tfmt_reader_device(p->reader, ordinal, &info) || info.capacity_bytes == TFMT_CAPACITY_UNLIMITED)
+		return 0;
+	return info.capacity_bytes;
+}
+
+static const char *info_of(const struct replay_process *p, const char *wanted)
+{
+	const char *key, *value, *found = NULL;
+
+	for (uint32_t i = 0; tfmt_reader_info(p->reader, i, &key, &value); i++)
+		if (!strcmp(key, wanted))
+			found = value;
+	return found;
+}
+
+unsigned whatif_version(const struct replay_process *p)
+{
+	unsigned version = allocconf_version(info_of(p, "torch"));
+
+	return version < ALLOCCONF_OLDEST || version > ALLOCCONF_NEWEST ? ALLOCCONF_NEWEST : version;
+}
+
+/* The recorded settings as PyTorch has read them: it did, so that they are not wrong. */
+static struct allocconf recorded_conf(const struct replay_process *p, unsigned version)
+{
+	struct allocconf conf;
+	char why[256];
+
+	if (!allocconf_read(&conf, info_of(p, "allocator_conf"), version, why, sizeof(why)))
+		return allocconf_default(version);
+	return conf;
+}
+
+static struct allocconf setting_conf(struct whatif *w, const struct whatif_setting *s, const struct replay_process *p)
+{
+	unsigned version = s->version ? s->version : whatif_version(p);
+	struct allocconf conf = recorded_conf(p, version);
+
+	if (s->text && !allocconf_read(&conf, s->text, version, w->wrong, sizeof(w->wrong)))
+		conf = allocconf_default(version);
+	if (s->is_uncached)
+		conf.backend = ALLOCCONF_UNCACHED;
+	return conf;
+}
+
+static struct whatif_device *get_device(struct whatif *w, const struct replay_process *process, uint32_t ordinal)
+{
+	struct whatif_device *d = find_device(w, process, ordinal);
+
+	if (d)
+		return d;
+	w->device = heap_grow(w->device, &w->devices_room, w->nr_devices + 1, sizeof(*w->device));
+	d = w->device[w->nr_devices++] = heap_alloc(1, sizeof(*d));
+	d->process = process;
+	d->ordinal = ordinal;
+	d->books = books_device(process->books, ordinal);
+	d->live = blocks_open();
+	d->differing_event = TFMT_NO_ORDINAL;
+	d->recorded.conf = recorded_conf(process, whatif_version(process));
+	d->recorded.capacity = recorded_capacity(process, ordinal);
+	tried_open(&d->recorded);
+	d->nr_tried = w->nr_settings;
+	d->tried = heap_alloc(d->nr_tried, sizeof(*d->tried));
+	for (size_t i = 0; i < d->nr_tried; i++) {
+		const struct whatif_setting *s = &w->setting[i];
+
+		d->tried[i].conf = setting_conf(w, s, process);
+		d->tried[i].is_least = s->is_least;
+		d->tried[i].capacity = s->is_endless ? 0 : s->capacity ? s->capacity : d->recorded.capacity;
+		tried_open(&d->tried[i]);
+	}
+	return d;
+}
+
+bool whatif_is_exact(const struct whatif_device *d)
+{
+	return d->compared && !d->differing && !d->is_kept;
+}
+
+/* ---- slots -------------------------------------------------------------------------------------- */
+
+static uint32_t slot_new(struct whatif_device *d, uint64_t address)
+{
+	struct block placed = { .address = address, .space = BLOCK_TENSOR };
+
+	placed.handle = d->nr_spare ? d->spare_slot[--d->nr_spare] : d->nr_slots++;
+	blocks_insert(d->live, &placed);
+	return (uint32_t)placed.handle;
+}
+
+/* The slot of a recorded block, which is forgotten; false: there is none. */
+static bool slot_take(struct whatif_device *d, uint64_t address, uint32_t *slot)
+{
+	struct block *b = blocks_find(d->live, BLOCK_TENSOR, address);
+
+	if (!b)
+		return false;
+	*slot = (uint32_t)b->handle;
+	blocks_remove(d->live, b);
+	return true;
+}
+
+static void slot_spare(struct whatif_device *d, uint32_t slot)
+{
+	d->spare_slot = heap_grow(d->spare_slot, &d->spare_room, d->nr_spare + 1, sizeof(*d->spare_slot));
+	d->spare_slot[d->nr_spare++] = slot;
+}
+
+/* ---- what is asked ------------------------------------------------------------------------------ */
+
+/* The bytes asked for: between two bounds, which are one where they are known. */
+struct asked {
+	uint64_t least, most;
+};
+
+static struct asked asked_bytes(struct whatif_device *d, const struct tfmt_event *ev)
+{
+	struct tfmt_shape shape;
+	uint64_t known = 0, rest;
+
+	if (d->told_bytes && d->told_address == ev->address)
+		known = d->told_bytes;
+	else if (ev->shape && tfmt_reader_shape(d->process->reader, ev->shape, &shape))
+		known = shape.bytes;
+	d->told_bytes = 0;
+	if (known && known <= ev->size)
+		return (struct asked){ known, known };
+	d->unknown++;
+	d->unknown_bytes += ev->size;
+	/* Of large blocks no more than this is left uncut. */
+	rest = ev->size <= TORCH_SMALL_MAX ? TORCH_ROUND - 1 : TORCH_REST_MAX;
+	known = ev->size > rest ? ev->size - rest : 1;
+	if (ev->size > TORCH_SMALL_MAX && known <= TORCH_SMALL_MAX)
+		known = TORCH_SMALL_MAX + 1;
+	return (struct asked){ known, ev->size };
+}
+
+/*
+ * Which pool a block is of: that of the range it lies in. Of a range's first block: the graph's that is being captured; a
+ * pool apart if the common one would have had a block for it, or has its expandable segment already.
+ */
+static uint32_t private_of(struct whatif_device *d, const struct tfmt_event *ev, struct arena *arena,
+			   const struct cachingmodel_request *r)
+{
+	bool capturing = ev->flags & TFMT_FLAG_CAPTURING, small = ev->size <= TORCH_SMALL_MAX;
+
+	if (capturing && !d->was_capturing)
+		d->capture++;
+	d->was_capturing = capturing;
+	if (!arena)
+		return capturing ? d->capture : CACHINGMODEL_COMMON;
+	if (arena->used)
+		return arena->private_id;
+	if (capturing)
+		return d->capture;
+	if (arena->reserved) {
+		for (size_t i = 0; i < d->arenas.nr; i++) {
+			const struct arena *a = &d->arenas.arena[i];
+
+			if (a->used && a->reserved && a->stream == ev->stream && a->small == small && !a->private_id)
+				return PRIVATE_OTHER;
+		}
+		return CACHINGMODEL_COMMON;
+	}
+	return !d->differing && d->recorded.caching && cachingmodel_is_cached(d->recorded.caching, r) ? PRIVATE_OTHER
+												   : CACHINGMODEL_COMMON;
+}
+
+static void use_arena(struct arena *arena, const struct tfmt_event *ev, struct cachingmodel_request *r)
+{
+	if (!arena || arena->used)
+		return;
+	arena->used = true;
+	arena->private_id = r->private_id;
+	arena->stream = ev->stream;
+	arena->small = ev->size <= TORCH_SMALL_MAX;
+	if (!arena->reserved) {
+		r->segment = arena->address;
+		r->segment_bytes = arena->size;
+	}
+}
+
+static uint64_t others_bytes(const struct whatif_device *d)
+{
+	const struct residual_figures *f = books_residual(d->process->books, d->ordinal);
+	uint64_t taken = f->ledger;
+
+	if (f->has_last && f->last.used > f->last.ledger)
+		taken += f->last.used - f->last.ledger;
+	return taken > d->books->reserved_bytes ? taken - d->books->reserved_bytes : 0;
+}
+
+/* ---- serving ------------------------------------------------------------------------------------ */
+
+static void note_failure(struct tried *t, const struct tfmt_event *ev, uint64_t bytes, uint64_t time_ns)
+{
+	struct cachingmodel_figures f = tried_figures(t);
+
+	if (t->ooms++)
+		return;
+	t->oom_event = ev->ordinal;
+	t->oom_bytes = bytes;
+	t->oom_ns = time_ns;
+	t->oom_reserved = f.reserved;
+	t->oom_allocated = f.allocated;
+}
+
+/* A request that the program was served. */
+static void serve(struct tried *t, struct cachingmodel_request r, struct asked asked, uint64_t others,
+		  const struct tfmt_event *ev, uint64_t time_ns)
+{
+	if (t->is_over)
+		return;
+	r.bytes = t->is_least ? asked.least : asked.most;
+	tried_set_others(t, others);
+	if (tried_alloc(t, &r))
+		return;
+	note_failure(t, ev, r.bytes, time_ns);
+	t->is_over = true;
+}
+
+/* One that failed: where it does not, nobody uses the block, as the program went on without. */
+static void serve_failed(struct tried *t, const struct cachingmodel_request *r, uint64_t others,
+			 const struct tfmt_event *ev, uint64_t time_ns)
+{
+	if (t->is_over)
+		return;
+	tried_set_others(t, others);
+	if (!tried_alloc(t, r)) {
+		note_failure(t, ev, r->bytes, time_ns);
+		return;
+	}
+	t->saved++;
+	tried_free(t, r->slot, false);
+}
+
+static void compare(struct whatif_device *d, const struct tfmt_event *ev)
+{
+	if (ev->before || d->is_pooled || !d->books->reported || !d->recorded.caching)
+		return;
+	d->compared++;
+	if (tried_figures(&d->recorded).reserved == ev->aux)
+		return;
+	if (!d->differing++)
+		d->differing_event = ev->ordinal;
+}
+
+static void alloc(struct whatif_device *d, const struct tfmt_event *ev, uint64_t time_ns)
+{
+	struct asked asked = asked_bytes(d, ev);
+	struct arena *arena = arenas_find(&d->arenas, ev->address);
+	struct cachingmodel_request r = { .bytes = asked.most, .stream = ev->stream,
+					  .capturing = ev->flags & TFMT_FLAG_CAPTURING };
+	uint64_t others = others_bytes(d);
+	uint32_t slot;
+
+	if (slot_take(d, ev->address, &slot)) { /* its free was not seen */
+		tried_free(&d->recorded, slot, false);
+		for (size_t i = 0; i < d->nr_tried; i++)
+			tried_free(&d->tried[i], slot, false);
+		slot_spare(d, slot);
+	}
+	r.private_id = private_of(d, ev, arena, &r);
+	use_arena(arena, ev, &r);
+	r.slot = slot_new(d, ev->address);
+	d->requests++;
+	d->is_emptied = false;
+	d->is_kept |= ev->before;
+	if (d->is_refused && d->refused_thread == ev->thread)
+		d->is_refused = false;
+	serve(&d->recorded, r, asked, others, ev, time_ns);
+	r.segment = 0;
+	for (size_t i = 0; i < d->nr_tried; i++)
+		serve(&d->tried[i], r, asked, others, ev, time_ns);
+	compare(d, ev);
+}
+
+static void failed(struct whatif_device *d, const struct tfmt_event *ev, uint64_t time_ns)
+{
+	struct cachingmodel_request r = { .bytes = ev->size, .stream = ev->stream, .slot = d->nr_slots,
+					  .capturing = ev->flags & TFMT_FLAG_CAPTURING };
+	uint64_t others = others_bytes(d);
+
+	if (d->nr_spare)
+		r.slot = d->spare_slot[d->nr_spare - 1];
+	r.private_id = r.capturing ? d->capture : CACHINGMODEL_COMMON;
+	d->is_refused = d->is_emptied = false;
+	serve_failed(&d->recorded, &r, others, ev, time_ns);
+	for (size_t i = 0; i < d->nr_tried; i++)
+		serve_failed(&d->tried[i], &r, others, ev, time_ns);
+	compare(d, ev);
+}
+
+static void release(struct whatif_device *d, const struct tfmt_event *ev)
+{
+	bool pending = d->has_tracker && d->completed_address != ev->address;
+	uint32_t slot;
+
+	d->completed_address = 0;
+	d->is_emptied = false;
+	if (!slot_take(d, ev->address, &slot))
+		return;
+	/* What is pending keeps its slot: completed by address, which nobody else has until then. */
+	if (pending) {
+		struct block waits = { .address = ev->address, .space = BLOCK_DRIVER, .handle = slot };
+
+		blocks_insert(d->live, &waits);
+	} else {
+		slot_spare(d, slot);
+	}
+	tried_free(&d->recorded, slot, pending);
+	for (size_t i = 0; i < d->nr_tried; i++)
+		tried_free(&d->tried[i], slot, pending);
+	compare(d, ev);
+}
+
+static void completed(struct whatif_device *d, uint64_t address)
+{
+	struct block *waits = blocks_find(d->live, BLOCK_DRIVER, address);
+	uint32_t slot;
+
+	d->completed_address = address;
+	if (!waits)
+		return;
+	slot = (uint32_t)waits->handle;
+	blocks_remove(d->live, waits);
+	slot_spare(d, slot);
+	tried_complete(&d->recorded, slot);
+	for (size_t i = 0; i < d->nr_tried; i++)
+		tried_complete(&d->tried[i], slot);
+}
+
+/* ---- the cache is emptied ----------------------------------------------------------------------- */
+
+/* Is the innermost function of Python the one by which programs empty the cache? */
+static bool is_in_empty_cache(const struct whatif_device *d, const struct tfmt_event *ev)
+{
+	struct tfmt_frame frame;
+	struct tfmt_code code;
+
+	return tfmt_reader_frame(d->process->reader, ev->python_stack, &frame) &&
+	       (frame.kind == TFMT_FRAME_PYTHON || frame.kind == TFMT_FRAME_PYTHON_ENTRY) &&
+	       tfmt_reader_code(d->process->reader, (uint32_t)frame.a, &code) && !strcmp(code.name, "empty_cache");
+}
+
+/* Does PyTorch with the recorded settings give memory back before the driver refuses some? */
+static bool gives_back_by_itself(const struct allocconf *c)
+{
+	return c->gc_threshold > 0 || c->fraction < 1;
+}
+
+/* Memory of a range in use goes back to the driver: because the program asked for it, or for want of it? */
+static void given_back(struct whatif_device *d, const struct tfmt_event *ev, const struct arena *arena)
+{
+	bool in_want = d->is_refused && d->refused_thread == ev->thread;
+
+	if (!is_in_empty_cache(d, ev) && (in_want || gives_back_by_itself(&d->recorded.conf)))
+		return;
+	if (arena->private_id) {
+		tried_end_private(&d->recorded, arena->private_id);
+		for (size_t i = 0; i < d->nr_tried; i++)
+			tried_end_private(&d->tried[i], arena->private_id);
+	}
+	if (d->is_emptied)
+		return;
+	d->is_emptied = true;
+	tried_empty_cache(&d->recorded);
+	for (size_t i = 0; i < d->nr_tried; i++)
+		tried_empty_cache(&d->tried[i]);
+}
+
+/* ---- events of the driver ----------------------------------------------------------------------- */
+
+static enum tfmt_space space_of(const struct tfmt_event *ev)
+{
+	return (enum tfmt_space)(ev->flags & TFMT_SPACE_MASK);
+}
+
+static void driver_alloc(struct whatif_device *d, const struct tfmt_event *ev, uint64_t time_ns)
+{
+	if (ev->flags & TFMT_FLAG_MODELLED)
+		return;
+	if (books_is_pooled_tensor(d->process->books, ev)) {
+		d->is_pooled = true;
+		d->told_address = ev->address;
+		d->told_bytes = ev->size;
+		alloc(d, ev, time_ns);
+	} else if (space_of(ev) == TFMT_SPACE_DEVICE || space_of(ev) == TFMT_SPACE_RESERVED) {
+		arenas_add(&d->arenas, ev->address, ev->size, space_of(ev) == TFMT_SPACE_RESERVED);
+	}
+}
+
+static void driver_free(struct whatif_device *d, const struct tfmt_event *ev)
+{
+	struct arena *arena;
+
+	if (ev->flags & TFMT_FLAG_MODELLED)
+		return;
+	if (books_is_pooled_tensor(d->process->books, ev)) {
+		release(d, ev);
+		return;
+	}
+	arena = arenas_find(&d->arenas, ev->address);
+	if (!arena || arena->address != ev->address)
+		return;
+	if (arena->used && !arena->reserved)
+		given_back(d, ev, arena);
+	arenas_remove(&d->arenas, ev->address);
+}
+
+static void unmap(struct whatif_device *d, const struct tfmt_event *ev)
+{
+	struct arena *arena = arenas_find(&d->arenas, ev->address);
+
+	if (arena && arena->used)
+		given_back(d, ev, arena);
+}
+
+static void refused(struct whatif_device *d, const struct tfmt_event *ev)
+{
+	if (!books_owner(d->process->books, ev->native_stack, 0).torch_allocator)
+		return;
+	d->is_refused = true;
+	d->refused_thread = ev->thread;
+}
+
+/* The allocator tells of itself. */
+static void told(struct whatif_device *d, const struct tfmt_event *ev)
+{
+	switch (ev->aux & (TFMT_ALLOCATOR_IN_TENSOR - 1)) {
+	case TFMT_ALLOCATOR_ALLOC:
+		d->told_address = ev->address;
+		d->told_bytes = ev->size;
+		d->has_tracker = true;
+		break;
+	case TFMT_ALLOCATOR_FREE_COMPLETED:
+		completed(d, ev->address);
+		break;
+	case TFMT_ALLOCATOR_SEGMENT_FREE:
+	case TFMT_ALLOCATOR_SEGMENT_UNMAP:
+		if (ev->aux & TFMT_ALLOCATOR_IN_TENSOR) {
+			d->is_refused = true;
+			d->refused_thread = ev->thread;
+		}
+		break;
+	default:
+		break;
+	}
+}
+
+/* A primary context has ended, with all that was allocated in it. */
+static void reset(struct whatif_device *d, const struct tfmt_event *ev)
+{
+	if (ev->aux)
+		return;
+	arenas_release(&d->arenas);
+	blocks_close(d->live);
+	d->live = blocks_open();
+	d->nr_spare = d->nr_slots = 0;
+	tried_reset(&d->recorded);
+	for (size_t i = 0; i < d->nr_tried; i++)
+		tried_reset(&d->tried[i]);
+}
+
+static void device_event(struct whatif_device *d, const struct tfmt_event *ev, uint64_t time_ns)
+{
+	switch (ev->kind) {
+	case TFMT_TENSOR_ALLOC:
+		alloc(d, ev, time_ns);
+		break;
+	case TFMT_TENSOR_FREE:
+		release(d, ev);
+		break;
+	case TFMT_TENSOR_OOM:
+		failed(d, ev, time_ns);
+		break;
+	case TFMT_DRIVER_ALLOC:
+		driver_alloc(d, ev, time_ns);
+		break;
+	case TFMT_DRIVER_FREE:
+		driver_free(d, ev);
+		break;
+	case TFMT_ALLOC_FAILED:
+		refused(d, ev);
+		break;
+	case TFMT_ALLOCATOR:
+		told(d, ev);
+		break;
+	case TFMT_RESET:
+		reset(d, ev);
+		break;
+	default:
+		break;
+	}
+}
+
+void whatif_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns)
+{
+	struct whatif *w = ctx;
+
+	if (ev->kind == TFMT_UNMAP) { /* of whichever device: the thread's current one need not be the memory's */
+		for (size_t i = 0; i < w->nr_devices; i++)
+			if (w->device[i]->process == process)
+				unmap(w->device[i], ev);
+		return;
+	}
+	if (ev->device < TFMT_NR_DEVICES)
+		device_event(get_device(w, process, ev->device), ev, time_ns);
+}

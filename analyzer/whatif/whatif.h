@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recording's requests served once more: while its events pass by once, each request and free of a device is given to
+ * every setting that is tried there, and to the recorded settings on the recorded GPU, which must reserve what PyTorch
+ * reported.
+ *
+ * What a recording does not tell: the bytes that were asked for, where neither the allocator nor a shape told them (then
+ * they lie between two bounds, is_least tries the lower one); when memory that another stream uses is free, without the
+ * tracker (it is taken to be at once); calls of empty_cache() that gave nothing back. Single-threaded.
+ */
+#ifndef VT_WHATIF_H
+#define VT_WHATIF_H
+
+#include "analyzer/replay/replay.h"
+#include "analyzer/whatif/arenas.h"
+#include "analyzer/whatif/tried.h"
+
+/* One setting to be tried on all devices. */
+struct whatif_setting {
+	const char *text;   /* as PYTORCH_CUDA_ALLOC_CONF; NULL: the recorded ones */
+	unsigned version;   /* ALLOCCONF_VERSION() of PyTorch, 0 = the recorded one */
+	bool is_uncached;   /* PYTORCH_NO_CUDA_MEMORY_CACHING=1 */
+	uint64_t capacity;  /* bytes; 0 = that of each device */
+	bool is_endless;   /* a GPU that never runs out, whatever capacity says */
+	bool is_least;     /* (struct tried) */
+};
+
+struct whatif_device {
+	const struct replay_process *process;
+	uint32_t ordinal;
+	const struct device_books *books;
+	struct tried recorded; /* the recorded settings on the recorded GPU */
+	struct tried *tried;   /* one for each setting */
+	size_t nr_tried;
+
+	uint64_t requests;
+	uint64_t unknown;       /* of them: the bytes asked for are not known */
+	uint64_t unknown_bytes; /* the bytes of their blocks */
+	uint64_t compared, differing; /* events with a report of what is reserved; of them: the model had something else */
+	uint64_t differing_event;     /* ordinal of the first of these */
+	bool is_kept;           /* what came before the recording's kept part is not there */
+	bool is_pooled;         /* its tensors come from the driver's pool: nobody reports what is reserved */
+
+	/* private */
+	struct blocks *live;  /* by recorded address; `handle` is the slot */
+	uint32_t *spare_slot, nr_slots;
+	size_t nr_spare, spare_room;
+	struct arenas arenas;
+	uint64_t told_address, told_bytes, completed_address; /* by the allocator, just now */
+	bool has_tracker;
+	bool is_emptied;      /* the cache was emptied, and nothing was asked for since */
+	bool was_capturing;
+	uint32_t capture;     /* the private pool of the graph being captured, of the latest one */
+	uint32_t refused_thread; /* has been refused memory, and tries again */
+	bool is_refused;
+};
+
+struct whatif {
+	const struct whatif_setting *setting; /* the caller's */
+	size_t nr_settings;
+	struct whatif_device **device;
+	size_t nr_devices, devices_room;
+	char wrong[256]; /* what the recorded version of PyTorch says of a setting; "" = nothing */
+};
+
+/* The version of PyTorch that a process ran with, as far as it is known of. */
+unsigned whatif_version(const struct replay_process *p);
+
+/* Zero it but for the settings. */
+void whatif_release(struct whatif *w);
+
+/* A struct replay_options observer; ctx is the struct whatif. It wants frees, and the past (observe_past). */
+void whatif_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns);
+
+/* What is known of a device of the replay; NULL: no framework asked for memory there. */
+struct whatif_device *whatif_of(const struct whatif *w, const struct replay_device *d);
+
+/* Did the model, given the recorded settings, reserve at every event what PyTorch reported? */
+bool whatif_is_exact(const struct whatif_device *d);
+
+#endif

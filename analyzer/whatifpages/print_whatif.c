@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/* One setting beside what was recorded. */
+#include "analyzer/whatifpages/print_whatif.h"
+
+#include <stdio.h>
+
+#include "analyzer/base/human.h"
+#include "analyzer/pages/print_recording.h"
+
+/* ---- figures ------------------------------------------------------------------------------------ */
+
+static uint64_t calls_of(const struct cachingmodel_figures *f)
+{
+	return f->takes + f->gives;
+}
+
+/* The part of what is reserved at its peak that no tensor has. */
+static double unused_part(uint64_t reserved, uint64_t allocated)
+{
+	return reserved > allocated ? (double)(reserved - allocated) / (double)reserved : 0;
+}
+
+static const char *conf_text(const char *conf)
+{
+	return conf && *conf ? conf : "PyTorch's own";
+}
+
+/* Is the figure what the job would have, to the byte? */
+static bool is_exact(const struct whatif_view *v)
+{
+	const struct whatif_device *d = v->d;
+
+	return replay_is_exact(v->device->process) && whatif_is_exact(d) && d->tried[0].conf.backend == ALLOCCONF_NATIVE &&
+	       !d->tried[0].is_over &&
+	       (d->nr_tried < 2 || tried_figures(&d->tried[0]).peak_reserved == tried_figures(&d->tried[1]).peak_reserved);
+}
+
+/* ---- JSON --------------------------------------------------------------------------------------- */
+
+static void print_event(struct emit *e, const struct tried *t)
+{
+	emit_bool(e, "oom", NULL, t->ooms > 0);
+	if (t->ooms)
+		emit_uint(e, "oom_event", NULL, t->oom_event);
+	else
+		emit_null(e, "oom_event", NULL);
+	emit_uint(e, "ooms", NULL, t->ooms);
+	emit_uint(e, "saved_ooms", NULL, t->saved);
+	emit_bool(e, "cut_short", NULL, t->is_over);
+}
+
+static void json_device(struct emit *e, const struct whatif_view *v)
+{
+	const struct whatif_device *d = v->d;
+	const struct tried *t = &d->tried[0];
+	struct cachingmodel_figures f = tried_figures(t), recorded = tried_figures(&d->recorded), least = f;
+
+	if (d->nr_tried > 1)
+		least = tried_figures(&d->tried[1]);
+	emit_object_begin(e, NULL, NULL);
+	print_device_names(e, v->device);
+	emit_bool(e, "exact", NULL, is_exact(v));
+	if (t->capacity)
+		emit_uint(e, "tried_capacity_bytes", NULL, t->capacity);
+	else
+		emit_null(e, "tried_capacity_bytes", NULL);
+	emit_bytes(e, "recorded_peak_reserved_bytes", NULL, v->device->books->reserved_peak_bytes);
+	emit_bytes(e, "peak_reserved_bytes", NULL, f.peak_reserved);
+	emit_bytes(e, "least_peak_reserved_bytes", NULL,
+		   least.peak_reserved < f.peak_reserved ? least.peak_reserved : f.peak_reserved);
+	emit_bytes(e, "recorded_peak_allocated_bytes", NULL, v->device->books->allocated_peak_bytes);
+	emit_bytes(e, "peak_allocated_bytes", NULL, f.peak_allocated);
+	print_event(e, t);
+	emit_uint(e, "recorded_driver_calls", NULL, calls_of(&recorded));
+	emit_uint(e, "driver_calls", NULL, calls_of(&f));
+	emit_uint(e, "retries", NULL, f.retries);
+	emit_double(e, "fragmentation_at_peak", NULL, unused_part(f.peak_reserved, f.allocated_at_peak));
+	emit_bool(e, "model_exact", NULL, whatif_is_exact(d));
+	emit_uint(e, "events_compared", NULL, d->compared);
+	emit_uint(e, "events_differing", NULL, d->differing);
+	emit_uint(e, "requests", NULL, d->requests);
+	emit_uint(e, "requests_of_unknown_size", NULL, d->unknown);
+	emit_object_end(e);
+}
+
+/* ---- text --------------------------------------------------------------------------------------- */
+
+static const struct emit_column columns[] = {
+	{ "figure", "", EMIT_LEFT, true },
+	{ "recorded", "recorded", EMIT_RIGHT, true },
+	{ "tried", "what if", EMIT_RIGHT, true },
+	{ "change", "", EMIT_RIGHT, true },
+	{ NULL, NULL, EMIT_LEFT, false },
+};
+
+static void bytes_row(struct emit *e, const char *figure, uint64_t recorded, uint64_t tried)
+{
+	emit_row_begin(e);
+	emit_label(e, "figure", NULL, "%s", figure);
+	emit_bytes(e, "recorded", NULL, recorded);
+	emit_bytes(e, "tried", NULL, tried);
+	emit_signed_bytes(e, "change", NULL, (int64_t)(tried - recorded));
+	emit_row_end(e);
+}
+
+static void print_table(struct emit *e, const struct whatif_view *v)
+{
+	const struct device_books *b = v->device->books;
+	struct cachingmodel_figures f = tried_figures(&v->d->tried[0]), recorded = tried_figures(&v->d->recorded);
+
+	emit_table_begin(e, NULL, columns);
+	bytes_row(e, "peak reserved", b->reserved_peak_bytes, f.peak_reserved);
+	bytes_row(e, "peak allocated", b->allocated_peak_bytes, f.peak_allocated);
+	emit_row_begin(e);
+	emit_label(e, "figure", NULL, "unused at the reserved peak");
+	emit_label(e, "recorded", NULL, "%.1f%%",
+		   100 * unused_part(b->reserved_peak_bytes, b->allocated_at_reserved_peak_bytes));
+	emit_label(e, "tried", NULL, "%.1f%%", 100 * unused_part(f.peak_reserved, f.allocated_at_peak));
+	emit_row_end(e);
+	emit_row_begin(e);
+	emit_label(e, "figure", NULL, "driver calls for memory");
+	emit_uint(e, "recorded", NULL, calls_of(&recorded));
+	emit_uint(e, "tried", NULL, calls_of(&f));
+	emit_row_end(e);
+	emit_row_begin(e);
+	emit_label(e, "figure", NULL, "times the cache was emptied for want of memory");
+	emit_uint(e, "recorded", NULL, recorded.retries);
+	emit_uint(e, "tried", NULL, f.retries);
+	emit_row_end(e);
+	emit_table_end(e);
+}
+
+static void say_out_of_memory(struct emit *e, const struct whatif_view *v)
+{
+	const struct tried *t = &v->d->tried[0];
+	char asked[HUMAN_MAX], reserved[HUMAN_MAX], capacity[HUMAN_MAX];
+
+	if (t->ooms)
+		emit_text(e, "Out of memory at event %llu: %s asked for, %s reserved of %s.",
+			  (unsigned long long)t->oom_event, human_bytes(asked, t->oom_bytes),
+			  human_bytes(reserved, t->oom_reserved), human_bytes(capacity, t->capacity));
+	if (t->is_over)
+		emit_text(e, "The program was served there: what it does instead is not recorded, and the figures are up to "
+			     "there.");
+	if (t->saved)
+		emit_text(e, "%llu of %llu requests that failed would have been served; what the program does then is not "
+			     "recorded.",
+			  (unsigned long long)t->saved, (unsigned long long)v->device->books->tensor_ooms);
+}
+
+static void say_how_sure(struct emit *e, const struct whatif_view *v)
+{
+	const struct whatif_device *d = v->d;
+	char least[HUMAN_MAX];
+	struct cachingmodel_figures f = tried_figures(&d->tried[0]), low = f;
+
+	if (d->is_pooled)
+		emit_text(e, "Recorded with cudaMallocAsync: nobody reported what the model could be compared with.");
+	else if (d->is_kept)
+		emit_text(e, "The recording's beginning was not kept: the cache is begun with what was live then.");
+	else if (whatif_is_exact(d))
+		emit_text(e, "The model, given the recorded settings, reserves what PyTorch reported at all %llu events.",
+			  (unsigned long long)d->compared);
+	else
+		emit_text(e, "The model, given the recorded settings, differs from PyTorch at %llu of %llu events, from event "
+			     "%llu on: take the figures as near.",
+			  (unsigned long long)d->differing, (unsigned long long)d->compared,
+			  (unsigned long long)d->differing_event);
+	if (d->nr_tried > 1)
+		low = tried_figures(&d->tried[1]);
+	if (low.peak_reserved < f.peak_reserved)
+		emit_text(e, "What %llu of %llu requests asked for is not known: the peak is between %s and the figure.",
+			  (unsigned long long)d->unknown, (unsigned long long)d->requests,
+			  human_bytes(least, low.peak_reserved));
+}
+
+void print_whatif_device(struct emit *e, const struct whatif_view *v)
+{
+	char title[512];
+
+	if (!emit_is_text(e)) {
+		json_device(e, v);
+		return;
+	}
+	emit_heading(e, "%s", print_device_title(title, sizeof(title), v->m, v->device));
+	print_table(e, v);
+	say_out_of_memory(e, v);
+	say_how_sure(e, v);
+}
+
+void print_whatif_setting(struct emit *e, const struct whatif_view *v)
+{
+	const char *recorded = v->device ? v->device->process->allocator_conf : NULL;
+	const char *torch = v->device ? v->device->process->torch : NULL;
+
+	emit_string(e, "conf", NULL, v->conf ? v->conf : recorded ? recorded : "");
+	emit_string(e, "recorded_conf", NULL, recorded ? recorded : "");
+	emit_string(e, "torch", NULL, torch);
+	emit_bool(e, "no_caching", NULL, v->is_uncached);
+	if (v->is_uncached)
+		emit_text(e, "What if PYTORCH_NO_CUDA_MEMORY_CACHING were 1");
+	else
+		emit_text(e, "What if the allocator's settings were %s", conf_text(v->conf ? v->conf : recorded));
+	emit_text(e, "Recorded with PyTorch %s, settings: %s", torch ? torch : "(version unknown)", conf_text(recorded));
+}
+
+/* ---- a search ----------------------------------------------------------------------------------- */
+
+static const struct emit_column search_columns[] = {
+	{ "conf", "settings", EMIT_LEFT, false },
+	{ "peak_reserved_bytes", "peak reserved", EMIT_RIGHT, false },
+	{ "lower_bound", NULL, EMIT_LEFT, false },
+	{ "driver_calls", "calls", EMIT_RIGHT, false },
+	{ "retries", "retries", EMIT_RIGHT, false },
+	{ "oom", "runs out", EMIT_RIGHT, false },
+	{ NULL, NULL, EMIT_LEFT, false },
+};
+
+static void search_row(struct emit *e, const char *conf, const struct search_total *t)
+{
+	emit_row_begin(e);
+	emit_string(e, "conf", NULL, emit_is_text(e) ? conf_text(conf) : conf);
+	emit_bytes(e, "peak_reserved_bytes", NULL, t->peak_reserved);
+	emit_bool(e, "lower_bound", NULL, t->is_bound);
+	emit_uint(e, "driver_calls", NULL, t->driver_calls);
+	emit_uint(e, "retries", NULL, t->retries);
+	emit_bool(e, "oom", NULL, t->runs_out);
+	emit_row_end(e);
+}
+
+/* What the recorded settings have, by the model. */
+static struct search_total recorded_total(const struct whatif *w)
+{
+	struct search_total total = { 0 };
+
+	for (size_t i = 0; i < w->nr_devices; i++) {
+		struct cachingmodel_figures f = tried_figures(&w->device[i]->recorded);
+
+		total.peak_reserved = f.peak_reserved > total.peak_reserved ? f.peak_reserved : total.peak_reserved;
+		total.driver_calls += calls_of(&f);
+	}
+	return total;
+}
+
+static void say_best(struct emit *e, const struct whatif *w, const struct search_total *best)
+{
+	struct search_total recorded = recorded_total(w);
+	const char *conf = w->setting[best->setting].text;
+	char peak[HUMAN_MAX], before[HUMAN_MAX];
+
+	if (best->runs_out) {
+		emit_null(e, "best", NULL);
+		emit_text(e, "Under each of %zu settings the job runs out of memory.", w->nr_settings);
+		return;
+	}
+	emit_string(e, "best", NULL, conf);
+	emit_text(e, "Best of %zu settings: %s", w->nr_settings, conf_text(conf));
+	emit_text(e, "%s reserved at the peak instead of %s, for %llu calls of the driver instead of %llu.",
+		  human_bytes(peak, best->peak_reserved), human_bytes(before, recorded.peak_reserved),
+		  (unsigned long long)best->driver_calls, (unsigned long long)recorded.driver_calls);
+}
+
+void print_whatif_search(struct emit *e, const struct whatif *w, const struct search_total *total, uint64_t top)
+{
+	say_best(e, w, &total[0]);
+	emit_blank(e);
+	emit_table_begin(e, "settings", search_columns);
+	for (size_t i = 0; i < w->nr_settings && (i < top || !emit_is_text(e)); i++)
+		search_row(e, w->setting[total[i].setting].text, &total[i]);
+	emit_table_end(e);
+}
+
+static const struct emit_column gpu_columns[] = {
+	{ "gpu", "GPU", EMIT_LEFT, false },
+	{ "capacity_bytes", "capacity", EMIT_RIGHT, false },
+	{ "peak_reserved_bytes", "peak reserved", EMIT_RIGHT, false },
+	{ "driver_calls", "calls", EMIT_RIGHT, false },
+	{ "retries", "retries", EMIT_RIGHT, false },
+	{ "oom", "runs out", EMIT_RIGHT, false },
+	{ NULL, NULL, EMIT_LEFT, false },
+};
+
+void print_whatif_gpus(struct emit *e, const struct whatif *w, const char *const *name)
+{
+	size_t smallest = 0;
+
+	while (smallest < w->nr_settings && search_total(w, smallest).runs_out)
+		smallest++;
+	if (smallest < w->nr_settings) {
+		emit_string(e, "smallest", NULL, name[smallest]);
+		emit_text(e, "The smallest GPU that the job runs on: %s", name[smallest]);
+	} else {
+		emit_null(e, "smallest", NULL);
+		emit_text(e, "The job runs out of memory on each of %zu GPUs.", w->nr_settings);
+	}
+	emit_blank(e);
+	emit_table_begin(e, "gpus", gpu_columns);
+	for (size_t i = 0; i < w->nr_settings; i++) {
+		struct search_total t = search_total(w, i);
+
+		emit_row_begin(e);
+		emit_string(e, "gpu", NULL, name[i]);
+		emit_bytes(e, "capacity_bytes", NULL, w->setting[i].capacity);
+		emit_bytes(e, "peak_reserved_bytes", NULL, t.peak_reserved);
+		emit_uint(e, "driver_calls", NULL, t.driver_calls);
+		emit_uint(e, "retries", NULL, t.retries);
+		emit_bool(e, "oom", NULL, t.runs_out);
+		emit_row_end(e);
+	}
+	emit_table_end(e);
+}
