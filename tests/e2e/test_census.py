@@ -50,6 +50,10 @@ KEEPERS = {
     "last exception": "sys.last_traceback~traceback/raise_with_tensor().inner",
     "weak and strong": "main().strong",
     "cycle": "<cycle of Node>.payload",
+    "array of objects": "main().row[1]",
+    "array of two dimensions": "main().plane~Tensor",
+    "view of an array": "main().view[0]",
+    "class of arrays": "main().labelled[0]",
     "thread": "wait_in_thread().in_thread",
 }
 
