@@ -237,6 +237,7 @@ static bool take(enum tfmt_census_why why, unsigned device, uint64_t allocated)
 		return false;
 	atomic_fetch_add(&c->nr_begun, 1);
 	census.order->facts = (struct tfmt_census_facts){ .why = why, .device = device, .allocated = allocated };
+	census.order->is_first = atomic_load(&c->nr_begun) == 1;
 	census.order->pid = ip_recorder->pid;
 	census.order->room = &census.room;
 	census.order->image_start_ns = ip_image_start_ns();

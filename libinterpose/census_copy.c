@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "census_walk.h"
@@ -26,6 +27,7 @@
 #define SIGNAL_SET_BYTES 8
 #define DESCRIPTORS_MAX 65536u
 #define NICE 10
+#define FIRST_NS 500000000ull /* of a processor, that the first copy has before it gives way */
 #define LEAST_ROOM (48ull << 20) /* bytes that its control group has left; with less the copy ends */
 #define WALK_PART 4 / 5 /* of the time, the rest is for writing */
 
@@ -65,7 +67,15 @@ static bool go_first(void)
 	return done;
 }
 
-/* Whoever must give way does it. */
+static void give_way(void)
+{
+	setpriority(PRIO_PROCESS, 0, NICE);
+}
+
+/*
+ * Whoever must give way does it. Not so after memory has run out, for then the program mostly ends; nor the first copy for as
+ * long as most of them work, FIRST_NS: the program may be a short one, which has no names if this one is not done.
+ */
 static void be_modest(const struct census_order *o)
 {
 	const struct rlimit no_core = { 0, 0 };
@@ -75,8 +85,8 @@ static void be_modest(const struct census_order *o)
 	setrlimit(RLIMIT_CORE, &no_core);
 	prctl(PR_SET_NAME, "vramtrace-names");
 	sched_setscheduler(0, SCHED_OTHER, &param);
-	if (o->facts.why != TFMT_CENSUS_OOM) /* after that the program mostly ends */
-		setpriority(PRIO_PROCESS, 0, NICE);
+	if (o->facts.why != TFMT_CENSUS_OOM && !o->is_first)
+		give_way();
 	setitimer(ITIMER_REAL, &last, NULL);
 }
 
@@ -99,11 +109,21 @@ static void leave(enum census_status status)
 	syscall(SYS_exit_group, (long)status);
 }
 
+static uint64_t worked_ns(void)
+{
+	struct timespec t = { 0 };
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 /* All pages that the program writes from here on are there twice: it must not run out of them because of that. */
 static void look_for_room(const struct census_walk *w, uint64_t bytes)
 {
 	if (w->room && w->room->nr_memory && census_room_memory(w->room) < LEAST_ROOM + bytes)
 		leave(CENSUS_NO_ROOM);
+	if (w->is_first && worked_ns() > FIRST_NS)
+		give_way();
 }
 
 static int look_and_write(const struct census_order *o, int fd)
@@ -118,6 +138,7 @@ static int look_and_write(const struct census_order *o, int fd)
 	header.storage = TFMT_STORAGE_ANONYMOUS;
 	header.ring_path[0] = 0;
 	walk.room = o->room;
+	walk.is_first = o->is_first && o->facts.why != TFMT_CENSUS_OOM;
 	walk.look_for_room = look_for_room;
 	look_for_room(&walk, 0);
 	walk.deadline_ns = o->facts.time_ns + o->max_ns * WALK_PART;

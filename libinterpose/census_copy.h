@@ -4,6 +4,7 @@
 #define IP_CENSUS_COPY_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,7 @@ struct census_order {
 	uint32_t pid;        /* of the program */
 	uint64_t image_start_ns;
 	uint64_t max_bytes, max_ns;
+	bool is_first;       /* of this process: there are no names yet */
 	const struct census_room *room;
 };
 

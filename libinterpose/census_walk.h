@@ -40,6 +40,7 @@ struct census_walk {
 	struct census_layout layout;
 	uint64_t deadline_ns;
 	uint64_t max_bytes;
+	bool is_first; /* see struct census_order */
 	const struct census_room *room;                       /* NULL: there is enough */
 	/* Is called now and then, and before so many bytes are taken at once; ends the copy if they are not to be had. */
 	void (*look_for_room)(const struct census_walk *w, uint64_t bytes);

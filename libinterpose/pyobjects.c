@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "objects.h"
+#include "pyarray.h"
 #include "pyframes.h"
 #include "pytext.h"
 #include "traverse.h"
@@ -211,7 +212,7 @@ bool pyobject_holds(const struct pyobjects *py, const void *object)
 
 	(void)py;
 	if (!(pytype_flags(type) & PY_FLAG_GC))
-		return false;
+		return pyarray_holds(object);
 	is_gc = (int (*)(const void *))py_pointer(type, PY_TYPE_IS_GC);
 	return !is_gc || is_gc(object);
 }
@@ -288,6 +289,11 @@ static void each_item(const struct sink *s, const void *const *item, int64_t nr)
 			__builtin_prefetch(item[i + FETCH_AHEAD]);
 		tell(s, item[i], TFMT_EDGE_INDEX, NULL, i);
 	}
+}
+
+static void tell_item(void *context, const void *object, int64_t index)
+{
+	tell(context, object, index < 0 ? TFMT_EDGE_MEMBER : TFMT_EDGE_INDEX, NULL, index < 0 ? 0 : index);
 }
 
 /* Attributes that an object keeps without a dict, beside the keys that its class has for all of them. */
@@ -606,6 +612,8 @@ static void each_of_other(const struct sink *s, const void *object, const void *
 		each_item(s, py_pointer(object, LIST_ITEMS), py_long(object, PY_OB_SIZE));
 	else if (flags & PY_FLAG_TUPLE)
 		each_item(s, items_of(object, s->py->type[PYTYPE_TUPLE]), py_long(object, PY_OB_SIZE));
+	else if (pyarray_holds(object))
+		pyarray_each(object, tell_item, (void *)s);
 	each_attribute(s, object, type);
 	if (flags & PY_FLAG_HEAP)
 		each_slot(s, object, type);

@@ -109,7 +109,10 @@ static inline uint64_t pytype_flags(const void *type)
 	return (uint64_t)py_long(type, PY_TYPE_FLAGS);
 }
 
-/* Can it hold something? Of a class that says so, and itself, for there are classes of which only some objects do. */
+/*
+ * Can it hold something? Of a class that says so, and itself, for there are classes of which only some objects do; and
+ * numpy's arrays of objects, of which the class says nothing (pyarray.h).
+ */
 bool pyobject_holds(const struct pyobjects *py, const void *object);
 
 /* Is `type` this one, or one that inherits from it? */

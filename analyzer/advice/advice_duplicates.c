@@ -13,8 +13,8 @@
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/base/heap.h"
-#include "analyzer/pysource/sourcetext.h"
 #include "analyzer/stacks/sourceline.h"
+#include "analyzer/stacks/sourcetext.h"
 
 
 /* What would go. */

@@ -10,8 +10,8 @@
 #include "analyzer/base/human.h"
 #include "analyzer/base/message.h"
 #include "analyzer/command.h"
-#include "analyzer/pysource/sourcetext.h"
 #include "analyzer/recording/kept.h"
+#include "analyzer/stacks/sourcetext.h"
 
 static int64_t nr_listed(const char *list)
 {

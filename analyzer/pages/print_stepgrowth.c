@@ -44,8 +44,8 @@ static double findings_slope(const struct stepgrowth *g)
 	return slope;
 }
 
-/* " at train.py:31": the program's own line. Returns buf. */
-static const char *place_text(char *buf, size_t size, const struct replay *m, struct replay_process *p,
+/* "train.py:31": the program's own line; "" if it is not known. Returns buf. */
+static const char *line_place(char *buf, size_t size, const struct replay *m, struct replay_process *p,
 			      const struct stepgrowth_cause *c)
 {
 	const struct stack_frame *frame;
@@ -54,8 +54,19 @@ static const char *place_text(char *buf, size_t size, const struct replay *m, st
 	*buf = 0;
 	stepgrowth_caller(&stack, m, p, c, &frame);
 	if (frame && frame->file && frame->line)
-		snprintf(buf, size, " at %s:%" PRIu32, basename_of(frame->file), frame->line);
+		snprintf(buf, size, "%s:%" PRIu32, basename_of(frame->file), frame->line);
 	stack_release(&stack);
+	return buf;
+}
+
+/* " at train.py:31", or "". Returns buf. */
+static const char *place_text(char *buf, size_t size, const struct replay *m, struct replay_process *p,
+			      const struct stepgrowth_cause *c)
+{
+	char line[STEPGROWTH_TEXT_MAX - 4];
+
+	line_place(line, sizeof(line), m, p, c);
+	snprintf(buf, size, "%s%s", *line ? " at " : "", line);
 	return buf;
 }
 
@@ -194,11 +205,19 @@ static void print_cause(struct emit *e, const struct replay *m, const struct rep
 		print_wrapped(e, "  ", "    ", sentence);
 }
 
+/* One line of what is said. */
+static void print_said(struct emit *e, struct said said)
+{
+	char sentence[SENTENCE_MAX];
+
+	emit_text(e, "%s", sentence_text(sentence, &said));
+}
+
 /* What is no growth without end, and why: the first of those that are so for this reason. */
 static void print_apart(struct emit *e, const struct replay *m, const struct replay_device *d, const struct stepgrowth *g,
-			bool (*is_so)(const struct stepgrowth_cause *c), const char *what)
+			bool (*is_so)(const struct stepgrowth_cause *c))
 {
-	char slope[HUMAN_MAX], place[STEPGROWTH_TEXT_MAX], sentence[SENTENCE_MAX];
+	char place[STEPGROWTH_TEXT_MAX], sentence[SENTENCE_MAX];
 	const struct stepgrowth_cause *first = NULL;
 	struct said bound;
 	double sum = 0;
@@ -211,8 +230,7 @@ static void print_apart(struct emit *e, const struct replay *m, const struct rep
 	}
 	if (!first)
 		return;
-	emit_text(e, "note: what %s: %s %s%s", what, stepgrowth_rate_text(slope, sum), stepgrowth_each(g),
-		  place_text(place, sizeof(place), m, d->process, first));
+	print_said(e, stepgrowth_apart_note(g, first, sum, line_place(place, sizeof(place), m, d->process, first)));
 	bound = stepgrowth_bound(first);
 	if (first->fills_up)
 		print_wrapped(e, "  ", "  ", sentence_text(sentence, &bound));
@@ -235,7 +253,6 @@ static bool follows_batch(const struct stepgrowth_cause *c)
 
 static void print_notes(struct emit *e, const struct replay *m, const struct replay_device *d, const struct stepgrowth *g)
 {
-	char slope[HUMAN_MAX];
 	double sum = 0;
 	size_t nr = 0;
 
@@ -247,47 +264,19 @@ static void print_notes(struct emit *e, const struct replay *m, const struct rep
 		sum += g->cause[i].growth.slope;
 		nr++;
 	}
-	print_apart(e, m, d, g, is_let_go, "got longer was let go");
-	print_apart(e, m, d, g, follows_batch, "follows the batch");
-	print_apart(e, m, d, g, fills_up, "fills up");
+	print_apart(e, m, d, g, is_let_go);
+	print_apart(e, m, d, g, follows_batch);
+	print_apart(e, m, d, g, fills_up);
 	if (nr)
-		emit_text(e, "note: %zu place%s grow%s by %s %s in all, %s", nr, nr == 1 ? "" : "s", nr == 1 ? "s" : "",
-			  stepgrowth_rate_text(slope, sum), stepgrowth_each(g), g->is_filled ? "as in loading" : "too little to matter");
+		print_said(e, stepgrowth_small_note(g, nr, sum));
 	if (g->nr_findings && g->by == STEPGROWTH_BY_CALL)
-		emit_text(e, "no steps of training were found: growth is by calls of the model");
+		print_said(e, SAID(note_by_calls, NO_FACTS));
 	if (g->nr_findings && g->by == STEPGROWTH_BY_EVENTS)
-		emit_text(e, "no steps of training were found: growth is by events (allocations and frees)");
+		print_said(e, SAID(note_by_events, NO_FACTS));
 	if (g->nr_causes && g->by == STEPGROWTH_BY_STEP && d->process->is_kept)
-		emit_text(e, "steps are counted from where the recording's kept part begins");
+		print_said(e, SAID(note_kept_part, NO_FACTS));
 	if (g->is_warned)
-		emit_text(e, "more than --warn-growth allows");
-}
-
-/* Why there is nothing to say, or that nothing grows. */
-static void print_no_finding(struct emit *e, const struct replay_device *d, const struct stepgrowth *g)
-{
-	bool is_stepless = g->by != STEPGROWTH_BY_STEP;
-	const char *kept = d->process->is_kept ? " kept" : "";
-	char at[HUMAN_MAX];
-
-	if (g->nr_causes && g->cause[0].fills_up)
-		emit_text(e, "Memory grows in a container that takes a limited number of entries, which fit.");
-	else if (g->nr_causes && stepgrowth_is_apart(&g->cause[0]))
-		emit_text(e, is_stepless ? "No steps of training were found; what grew was let go before the end." :
-					   "Memory grows as the batch does, which is larger in each step.");
-	else if (is_stepless && g->nr_causes)
-		emit_text(e, "No steps of training were found; memory is filled, and little of it freed.");
-	else if (is_stepless && g->total.nr_used >= 4)
-		emit_text(e, "No steps of training were found; memory does not grow in %s %s.",
-			  stepgrowth_at(at, g, g->reading[g->nr_readings - 1].step),
-			  g->by == STEPGROWTH_BY_CALL ? "calls" : "allocations and frees");
-	else if (is_stepless)
-		emit_text(e, "No steps of training were found: whether memory grows by step is not known.");
-	else if (g->total.nr_used < 4)
-		emit_text(e, "%" PRIu32 " step%s%s: too few to tell whether memory grows.", g->nr_steps,
-			  g->nr_steps == 1 ? "" : "s", kept);
-	else
-		emit_text(e, "Memory does not grow from step to step (%" PRIu32 " steps%s).", g->nr_steps, kept);
+		print_said(e, SAID(note_warned, NO_FACTS));
 }
 
 void print_stepgrowth(struct emit *e, const struct replay *m, const struct replay_device *d, const struct stepgrowth *g,
@@ -300,7 +289,7 @@ void print_stepgrowth(struct emit *e, const struct replay *m, const struct repla
 	else if (!g->is_host && m->nr_devices > 1)
 		emit_text(e, "%s", print_device_title(title, sizeof(title), m, d));
 	if (!print_stepgrowth_line(e, m, d, g, limits))
-		print_no_finding(e, d, g);
+		print_said(e, stepgrowth_none(g, d->process->is_kept));
 	if (!isnan(stepgrowth_oom_step(g, limits))) {
 		print_fit(e, g, &g->total.linear, "  linear");
 		print_fit(e, g, &g->total.quadratic, "  quadratic");

@@ -10,6 +10,7 @@
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/recording/basename.h"
 
+#define READINGS_TO_TELL 4 /* of fewer, nothing is said of growth */
 #define PLACE_WIDTH 42 /* of who lets go, so that its line has 80 columns */
 
 const char *stepgrowth_rate_text(char buf[static HUMAN_MAX], double bytes)
@@ -85,6 +86,46 @@ struct said stepgrowth_bound(const struct stepgrowth_cause *c)
 		return (struct said){ .sentence = SAY_nothing };
 	return SAID(keeper_fills, fact_count("entries", c->keeper.entries), fact_count("bound", c->keeper.bound),
 		    fact_bytes("full", (uint64_t)llround(c->keeper.full_bytes)));
+}
+
+struct said stepgrowth_apart_note(const struct stepgrowth *g, const struct stepgrowth_cause *c, double sum, const char *place)
+{
+	struct fact rate = fact_signed_bytes("rate", llround(sum)), each = fact_name("each", stepgrowth_each(g));
+	struct fact at = fact_name("place", *place ? place : NULL);
+
+	if (c->fills_up)
+		return SAID(note_fills_up, rate, each, at);
+	return c->is_let_go ? SAID(note_let_go, rate, each, at) : SAID(note_follows_batch, rate, each, at);
+}
+
+struct said stepgrowth_small_note(const struct stepgrowth *g, size_t nr, double sum)
+{
+	struct fact places = fact_count("places", nr), rate = fact_signed_bytes("rate", llround(sum));
+	struct fact each = fact_name("each", stepgrowth_each(g));
+
+	return g->is_filled ? SAID(note_loading, places, rate, each) : SAID(note_little, places, rate, each);
+}
+
+struct said stepgrowth_none(const struct stepgrowth *g, bool is_kept)
+{
+	struct fact steps = fact_count("steps", g->nr_steps), kept = fact_flag("is_kept", is_kept);
+	bool is_stepless = g->by != STEPGROWTH_BY_STEP;
+	char at[HUMAN_MAX];
+
+	if (g->nr_causes && g->cause[0].fills_up)
+		return SAID(growth_fits, NO_FACTS);
+	if (g->nr_causes && stepgrowth_is_apart(&g->cause[0]))
+		return is_stepless ? SAID(growth_let_go, NO_FACTS) : SAID(growth_of_batch, NO_FACTS);
+	if (is_stepless && g->nr_causes)
+		return SAID(growth_filled, NO_FACTS);
+	if (is_stepless && g->total.nr_used < READINGS_TO_TELL)
+		return SAID(growth_not_known, NO_FACTS);
+	if (is_stepless) {
+		stepgrowth_at(at, g, g->reading[g->nr_readings - 1].step);
+		return g->by == STEPGROWTH_BY_CALL ? SAID(no_growth_by_call, fact_name("calls", at)) :
+						     SAID(no_growth_by_events, fact_name("events", at));
+	}
+	return g->total.nr_used < READINGS_TO_TELL ? SAID(growth_too_few, steps, kept) : SAID(no_growth, steps, kept);
 }
 
 bool stepgrowth_site(struct stack *stack, const struct replay *m, struct replay_process *p, uint32_t python,

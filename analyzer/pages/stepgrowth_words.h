@@ -31,6 +31,15 @@ struct said stepgrowth_keeper(const struct replay *m, struct replay_process *p, 
 /* How much it can get, where its container is full one day, or that it may be such a one; else nothing. */
 struct said stepgrowth_bound(const struct stepgrowth_cause *c);
 
+/* What grows by `sum` bytes, and is no growth without end; `c` is the first of it, `place` its line or "". */
+struct said stepgrowth_apart_note(const struct stepgrowth *g, const struct stepgrowth_cause *c, double sum, const char *place);
+
+/* So many places grow by `sum` bytes, and it does not matter. */
+struct said stepgrowth_small_note(const struct stepgrowth *g, size_t nr, double sum);
+
+/* Why there is nothing to say, or that nothing grows; `is_kept`: of what is left of a recording. */
+struct said stepgrowth_none(const struct stepgrowth *g, bool is_kept);
+
 /* A frame, without its folders if it is too long. */
 const char *stepgrowth_place_text(char *buf, size_t size, const struct stack_frame *frame);
 

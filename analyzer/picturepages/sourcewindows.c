@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/heap.h"
-#include "analyzer/pysource/sourcetext.h"
+#include "analyzer/stacks/sourcetext.h"
 
 #define AROUND 6 /* lines before and after */
 

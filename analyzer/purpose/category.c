@@ -281,13 +281,6 @@ static bool is_made_gradient(const struct judging *j, const struct life *life, c
 	       (category_shapes_fit_sizes(&j->shapes, g) || is_flat(j, g));
 }
 
-/* The program gives it to a tensor as its .grad: it is used, not taken apart by the line that makes it. */
-static bool is_given_gradient(struct judging *j, const struct life *life, const struct group *g)
-{
-	return g->shape && category_stack_of(&j->stacks, life->birth.stack).gives_gradient &&
-	       !(end_tells(life) && life->death.stack == life->birth.stack && lives_fate(life) == FATE_SHORT);
-}
-
 /*
  * Of an optimizer that is the program's own: it has the sizes of a parameter; or none of a batch, and was made after a
  * backward pass, with no forward since. An environment's step comes after one.
@@ -310,39 +303,41 @@ static bool is_bare_parameter(const struct judging *j, const struct life *life, 
 }
 
 /*
- * What begins with zeros is no copy: it sums up what backward leaves. It is the gradients themselves where backward leaves
- * none, and where PyTorch's optimizer gets them in another type than backward has.
+ * Does it stay for more than two cycles? A batch that is fetched ahead does not. Of one that is live, or has ended early
+ * with the program, those like it tell.
  */
-static enum category summed_up(const struct judging *j, const struct group *g)
+static bool is_to_stay(const struct judging *j, const struct life *life, const struct group *g)
 {
-	bool is_state = j->shapes.keeps_gradients &&
-			(!j->lives->steps.sites.nr_callers || category_shapes_fit_gradient(&j->shapes, g));
+	const struct lives_fates *f = life->group < j->lives->nr_fates ? &j->lives->fates[life->group] : NULL;
+	uint32_t cycles = lives_cycles(&life->birth, &life->death);
 
-	return is_state ? CATEGORY_OPTIMIZER_STATE : CATEGORY_GRADIENT;
+	if (cycles >= LONG_CYCLES || (f && STAYED_PART * f->nr_long > f->nr[FATE_KEPT]))
+		return true;
+	if (end_tells(life))
+		return false;
+	return (life->birth.phase == PHASE_INIT && life->death.ordinal == TFMT_NO_ORDINAL) || g->live.blocks >= STAYS_BLOCKS ||
+	       (cycles == 2 && !is_passing(j, life));
+}
+
+/* Are there no updates but those of functions, which give new weights back that the next step replaces? */
+static bool gives_weights(const struct judging *j, const struct life *life, const struct group *g)
+{
+	return !j->lives->steps.sites.nr_callers && !is_to_stay(j, life, g);
 }
 
 /*
- * Computed of gradients after a pass, one of each parameter: what SAM moves the weights by, squares. It is neither the
- * weights nor data.
+ * Made by a line of the program with the sizes of parameters. There is a gradient for it; or PyTorch has no optimizer: then it
+ * is the state of a function, if it was made after backward and stays, and else the weights that a function gives back. What
+ * is left may be an average of the weights, sums of gradients or what was computed of them: nothing that is recorded tells.
  */
-static bool is_of_gradients(struct judging *j, const struct life *life, const struct group *g)
-{
-	return life->birth.nr_begun && category_stack_of(&j->stacks, life->birth.stack).scales_gradient &&
-	       category_shapes_fit_sizes(&j->shapes, g);
-}
-
-/* A copy of the model; or, made after backward and kept where PyTorch has no optimizer, the state of a function. */
 static enum category copied(struct judging *j, const struct life *life, const struct group *g)
 {
 	bool is_function = life->birth.nr_begun && !life->after_forward && !j->lives->steps.sites.nr_callers &&
 			   lives_cycles(&life->birth, &life->death) >= LONG_CYCLES;
 
-	if (category_stack_of(&j->stacks, life->birth.stack).makes_zeros && is_copy(j, life, g) &&
-	    !is_own_state(j, life, g))
-		return summed_up(j, g);
 	if (is_function || is_own_state(j, life, g))
 		return CATEGORY_OPTIMIZER_STATE;
-	return is_of_gradients(j, life, g) ? CATEGORY_ACTIVATION : CATEGORY_PARAMETER;
+	return is_bare_parameter(j, life, g) || gives_weights(j, life, g) ? CATEGORY_PARAMETER : CATEGORY_UNKNOWN;
 }
 
 /*
@@ -366,23 +361,6 @@ static enum category born_to_stay(struct judging *j, const struct life *life, co
 	return g->shape ? CATEGORY_ACTIVATION : CATEGORY_UNKNOWN;
 }
 
-/*
- * Does it stay for more than two cycles? A batch that is fetched ahead does not. Of one that is live, or has ended early
- * with the program, those like it tell.
- */
-static bool is_to_stay(const struct judging *j, const struct life *life, const struct group *g)
-{
-	const struct lives_fates *f = life->group < j->lives->nr_fates ? &j->lives->fates[life->group] : NULL;
-	uint32_t cycles = lives_cycles(&life->birth, &life->death);
-
-	if (cycles >= LONG_CYCLES || (f && STAYED_PART * f->nr_long > f->nr[FATE_KEPT]))
-		return true;
-	if (end_tells(life))
-		return false;
-	return (life->birth.phase == PHASE_INIT && life->death.ordinal == TFMT_NO_ORDINAL) || g->live.blocks >= STAYS_BLOCKS ||
-	       (cycles == 2 && !is_passing(j, life));
-}
-
 /* Neither forward, nor backward, nor an optimizer allocated it: the model, data, what the program computes itself. */
 static enum category born_elsewhere(struct judging *j, const struct life *life, const struct group *g,
 				    enum lives_fate fate)
@@ -395,10 +373,10 @@ static enum category born_elsewhere(struct judging *j, const struct life *life, 
 		return CATEGORY_UNKNOWN; /* no forward shows what it uses, nor what it makes */
 	if (fate != FATE_KEPT && is_of_outputs(j, life))
 		return fate == FATE_SHORT ? CATEGORY_TEMPORARY : CATEGORY_ACTIVATION;
-	if ((!used && is_made_gradient(j, life, g)) || is_given_gradient(j, life, g))
+	if (!used && is_made_gradient(j, life, g))
 		return CATEGORY_GRADIENT;
 	if (!used && usual_fate(j, life, FATE_SHORT) == FATE_KEPT && is_remade(j, life, g) &&
-	    !is_own_state(j, life, g) && !is_of_gradients(j, life, g))
+	    gives_weights(j, life, g) && !is_own_state(j, life, g))
 		return CATEGORY_PARAMETER; /* of the last step: no forward comes that could use it */
 	if (!used)
 		return fate == FATE_SHORT && end_tells(life) ? CATEGORY_TEMPORARY : born_to_stay(j, life, g);
@@ -408,7 +386,7 @@ static enum category born_elsewhere(struct judging *j, const struct life *life, 
 		return born_to_stay(j, life, g);
 	if (is_of_evaluation(j, life, g, fate))
 		return CATEGORY_TEMPORARY;
-	return is_batch(j, life, g, fate) && !is_of_gradients(j, life, g) ? CATEGORY_INPUT : CATEGORY_ACTIVATION;
+	return is_batch(j, life, g, fate) ? CATEGORY_INPUT : CATEGORY_ACTIVATION;
 }
 
 /* Does it outlive the step, or the making of the model, in which it was allocated? */

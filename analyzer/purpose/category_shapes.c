@@ -108,8 +108,6 @@ void category_shapes_find(struct category_shapes *s, const struct books *books, 
 	sort(s->parameter_sizes, s->nr_parameters);
 	sort(s->gradient, s->nr_gradients);
 	sort(s->row, s->nr_rows);
-	for (size_t i = 0; i < s->nr_parameters && !s->keeps_gradients; i++)
-		s->keeps_gradients = shapekey_in(s->gradient, s->nr_gradients, s->parameter[i]);
 	count_sizes(s, stacks);
 }
 

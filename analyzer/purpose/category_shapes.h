@@ -19,7 +19,6 @@ struct category_shapes {
 	uint64_t *row;             /* of one row of what a forward has used */
 	size_t nr_parameters, nr_gradients, nr_rows;
 	size_t nr_parameter_sizes; /* that differ */
-	bool keeps_gradients; /* of parameters, after the pass that makes them */
 	bool has_batches; /* a line before the optimizer's call brings them */
 };
 

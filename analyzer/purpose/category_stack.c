@@ -2,19 +2,15 @@
 /* Frames by the rules of categories, and the few questions that rules cannot put. */
 #include "analyzer/purpose/category_stack.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/heap.h"
 #include "analyzer/purpose/purpose_thresholds.h"
-#include "analyzer/pysource/sourcewords.h"
 #include "analyzer/recording/idtable.h"
 #include "analyzer/recording/textset.h"
-#include "analyzer/stacks/pylines.h"
 
 #define DEPTH_MAX 100000 /* a damaged trace may link its frames in a circle */
-#define LINE_MAX_BYTES 4096 /* of a line that is looked at, for each bracket in another: longer ones are generated */
 
 /* "GPT.forward" is function "forward" of class "GPT"; without a class, *class_len is 0. */
 static const char *split_name(const char *name, size_t *class_len)
@@ -116,112 +112,6 @@ static struct category_code rules_of(struct category_stacks *c, const struct tfm
 	return of;
 }
 
-static bool is_word(const char *text, size_t len, const char *word)
-{
-	return len == strlen(word) && !memcmp(text, word, len);
-}
-
-/* `m.grad = ...`: `value` is what stands after the line's first assignment. */
-static bool is_given_to_gradient(const char *line, const char *value)
-{
-	static const char member[] = ".grad";
-	const char *end = value;
-
-	while (end > line && (end[-1] == '=' || end[-1] == ' '))
-		end--;
-	return end - line > (ptrdiff_t)strlen(member) && !memcmp(end - strlen(member), member, strlen(member));
-}
-
-/* Is there nothing else on the line, or another statement? */
-static bool ends_there(const char *text, size_t len)
-{
-	size_t at = 0;
-
-	while (at < len && isspace((unsigned char)text[at]))
-		at++;
-	return at == len || text[at] == '#' || text[at] == ';';
-}
-
-/* Where the bracket that the text begins with is closed: `len` if it is not. */
-static size_t closing(const char *text, size_t len)
-{
-	size_t at = 0;
-	int open = 0;
-
-	do
-		open += (strchr("([{", text[at]) != NULL) - (strchr(")]}", text[at]) != NULL);
-	while (open && ++at < len);
-	return at;
-}
-
-/* How long the name or number is that the text begins with. */
-static size_t word_len(const char *text, size_t len)
-{
-	size_t nr = 0;
-
-	while (nr < len && sourcewords_is_part(text[nr]))
-		nr++;
-	if (nr > 1 && nr < len && isdigit((unsigned char)*text) && text[nr - 1] == 'e')
-		nr++; /* "1e-12" */
-	return nr;
-}
-
-/*
- * `p.grad * scale`, `(g / norm) ** 2`, `p.grad.clone()`: a gradient, with nothing added to it. Arguments of calls and
- * indices tell nothing of the result.
- */
-static bool is_scaled_gradient(const char *text, size_t len)
-{
-	bool found = false;
-
-	for (size_t i = 0, nr; i < len; i += nr ? nr : 1) {
-		nr = word_len(text + i, len - i);
-		if (is_word(text + i, nr, "for") || strchr(")]}", text[i]))
-			return found; /* a comprehension's, or where the line's own list ends */
-		if ((i && strchr("+-", text[i])) || is_word(text + i, nr, "if"))
-			return false;
-		if (is_word(text + i, nr, "grad") || is_word(text + i, nr, "g"))
-			found |= i + nr == len || !strchr("([", text[i + nr]);
-		if (!strchr("([", text[i]))
-			continue;
-		nr = closing(text + i, len - i);
-		found |= !(i && (sourcewords_is_part(text[i - 1]) || strchr(")]", text[i - 1]))) &&
-			 is_scaled_gradient(text + i + 1, nr - 1);
-		nr += i + nr < len;
-	}
-	return found;
-}
-
-/*
- * What the program's line tells of the tensor that the call of this frame makes. Without columns the whole line tells,
- * and of a call of several lines the first.
- */
-static void read_line(struct category_stack *s, struct category_stacks *c, const struct tfmt_code *code, int32_t position)
-{
-	static const char zeros[] = "zeros"; /* torch.zeros(), zeros_like(), new_zeros() */
-	struct pylines_span span;
-	const char *line, *text, *value;
-	size_t len, whole, from;
-
-	if (!pylines_span(code, position, &span))
-		span = (struct pylines_span){ .line = pylines_line(code, position) };
-	c->sources.reader = c->reader;
-	line = sourcetext_line(&c->sources, code->file, span.line, &len);
-	if (!line || len > LINE_MAX_BYTES)
-		return;
-	value = text = sourcewords_assigned(line, len);
-	text = text ? text : line;
-	whole = len;
-	if (span.known && span.column < len) {
-		text = line + span.column;
-		len = span.end_line == span.line && span.end_column < len ? span.end_column : len;
-	}
-	from = (size_t)(text - line);
-	s->gives_gradient = text == value && is_given_to_gradient(line, value) && ends_there(line + len, whole - len);
-	s->makes_zeros = len > from && memmem(text, len - from, zeros, sizeof(zeros) - 1);
-	s->scales_gradient = len > from && is_scaled_gradient(text, len - from);
-}
-
 /* What autograd calls for a node that is written in Python. */
 static bool is_function_node(const struct tfmt_code *code, const char *function)
 {
@@ -235,7 +125,6 @@ static struct category_stack read_stack(struct category_stacks *c, uint32_t stac
 	struct tfmt_code code;
 	uint32_t id = stack;
 	bool is_called = false;  /* the latest frame is Python's, and runs no node of its own */
-	bool is_outside = false; /* of PyTorch: a frame of the program has been seen */
 	int nr_dictionaries = 0;
 
 	for (int depth = 0; depth < DEPTH_MAX && id >= TFMT_STACK_FIRST; depth++, id = frame.parent) {
@@ -256,10 +145,6 @@ static struct category_stack read_stack(struct category_stacks *c, uint32_t stac
 		rules = rules_of(c, &frame, &code, function);
 		s.kept = s.kept >= CATEGORY_PASS_OVER ? rules.kept : s.kept;
 		s.freed = s.freed >= CATEGORY_PASS_OVER ? rules.freed : s.freed;
-		if (!is_outside && !strstr(code.file, "/torch/")) {
-			is_outside = true;
-			read_line(&s, c, &code, (int32_t)frame.b);
-		}
 		count_dictionaries(&s, &nr_dictionaries, &code, function);
 		s.recomputes |= is_recomputation(&code, function);
 		s.moves_module |= !strcmp(function, "_apply") && strstr(code.file, "/torch/nn/modules/module.py");
@@ -301,7 +186,6 @@ void category_stacks_release(struct category_stacks *c)
 	release_classes(c->modules);
 	release_classes(c->steppers);
 	release_classes(c->trainers);
-	sourcetext_release(&c->sources);
 	free(c->seen);
 	free(c->of);
 	free(c->of_code);

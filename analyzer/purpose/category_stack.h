@@ -4,7 +4,6 @@
 #define VT_CATEGORY_STACK_H
 
 #include "analyzer/purpose/category_rules.h"
-#include "analyzer/pysource/sourcetext.h"
 #include "tracefmt/tracefmt.h"
 
 struct category_stack {
@@ -14,9 +13,6 @@ struct category_stack {
 	bool makes_module;  /* in the __init__ of a class that also has a forward */
 	bool copies_state;  /* copy.deepcopy() of a dictionary within two others, as optimizers give their state away */
 	bool in_hook;       /* Python that autograd's engine calls beside a node, which is none of Python's own */
-	bool makes_zeros;   /* the program's line, where it can be read, makes a tensor of zeros */
-	bool gives_gradient; /* the program's line gives a tensor to another as its .grad */
-	bool scales_gradient; /* the program's line makes a multiple, a power or a copy of a gradient */
 	bool is_optimizer;  /* in the __init__ or step of a class whose step runs no model */
 	uint32_t nr_copies;  /* the caller's: blocks from here that may be copies of parameters */
 	uint32_t nr_shapes;  /* the caller's: of how many shapes such blocks ever were */
@@ -41,7 +37,6 @@ struct category_stacks {
 	struct textset *modules, *steppers, *trainers; /* names of classes: with a forward, a step, a step that runs a model */
 	uint8_t *seen; /* by stack id: it has been looked through for these, 2 for all of them */
 	uint32_t nr_seen;
-	struct sourcetext sources;
 };
 
 /*

@@ -131,25 +131,42 @@ static int64_t pep657_line(const struct tfmt_code *code, int64_t wanted_unit, st
 	return NO_LINE;
 }
 
-bool pylines_indentation(const struct tfmt_code *code, uint32_t wanted, uint32_t *column)
+/*
+ * The least column of the instructions from a position on that are on a line, or (`wanted` 0) on any but the first. false:
+ * there are none.
+ */
+static bool least_column(const struct tfmt_code *code, int64_t from, int64_t wanted, uint32_t *column)
 {
 	struct table_cursor c = { code->table, code->table + code->table_bytes, false };
 	uint64_t line = code->first_line;
+	int64_t end = 0;
 	bool found = false;
 
 	while (code->table && code->table_kind == TFMT_LINES_PEP657 && c.at < c.end) {
-		unsigned form = cursor_byte(&c) >> 3 & 15;
+		uint8_t first = cursor_byte(&c);
 		struct pylines_span span;
 
-		line += (uint64_t)cursor_delta(&c, form, &span);
+		line += (uint64_t)cursor_delta(&c, first >> 3 & 15, &span);
+		end += (first & 7) + 1;
 		if (c.ended)
 			break;
-		if (line != wanted || !span.known || (found && span.column >= *column))
+		if (end <= from || !span.known || (wanted ? (int64_t)line != wanted : line == code->first_line) ||
+		    (found && span.column >= *column))
 			continue;
 		*column = span.column;
 		found = true;
 	}
 	return found;
+}
+
+bool pylines_indentation(const struct tfmt_code *code, int32_t position, uint32_t *column)
+{
+	return position >= 0 && least_column(code, position, pylines_line(code, position), column);
+}
+
+bool pylines_body(const struct tfmt_code *code, uint32_t *column)
+{
+	return least_column(code, 0, 0, column);
 }
 
 bool pylines_span(const struct tfmt_code *code, int32_t position, struct pylines_span *span)

@@ -29,7 +29,14 @@ struct pylines_span {
  */
 bool pylines_span(const struct tfmt_code *code, int32_t position, struct pylines_span *span);
 
-/* The first column of a line, by all of the code's instructions there: how far it is indented. false as above. */
-bool pylines_indentation(const struct tfmt_code *code, uint32_t line, uint32_t *column);
+/*
+ * How far the statement is indented that the instruction at `position` belongs to: the first column on its line that it
+ * and what runs after it have. So `f()` of "if x: f()" is further in than the line, and that of "y = f()" is not. false
+ * as above.
+ */
+bool pylines_indentation(const struct tfmt_code *code, int32_t position, uint32_t *column);
+
+/* How far the body of a function is indented, which does not begin on the function's first line. false as above. */
+bool pylines_body(const struct tfmt_code *code, uint32_t *column);
 
 #endif

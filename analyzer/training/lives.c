@@ -242,6 +242,8 @@ void lives_gone(struct lives *l, uint64_t handle)
 	if (!life)
 		return;
 	d = l->device[life->device];
+	if (l->now.phase == PHASE_OPTIMIZER && life->birth.phase == PHASE_BACKWARD && !l->is_past)
+		updatesites_drop(&l->steps.sites, l->steps.reader, l->now.stack, life->birth.stack);
 	fate = fate_between(&life->birth, &l->now);
 	if (life->birth.ordinal < d->after_moments || was_live_at(life, &d->moment[LIVES_STEP]) || l->window ||
 	    l->follower)

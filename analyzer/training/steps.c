@@ -265,26 +265,26 @@ static bool is_repeated(const struct steps *s, uint32_t sites)
 		return false;
 	for (uint32_t k = 0; k <= UPDATESITES_MAX; k++)
 		if (sites & s->runs.twice & ~s->runs.often & ~gathers & UINT32_C(1) << k &&
-		    s->sites.inside[k] & (is_working ? single : single & s->sites.apart[k]))
+		    s->sites.inside[k] & (is_working ? single : single & updatesites_apart(&s->sites, k)))
 			return true;
 	return false;
 }
 
 /*
- * Two turns of lines in one loop, at least one of them after an `if`: do they share a round of it? Those that do stand
- * in the order of their lines, and none that comes now and then is ever called twice in a row. 1 yes, -1 no, 0 they are
- * none such.
+ * Two turns of lines of which one is further in, or both are than a third, and is never called twice in a row: it comes
+ * after an `if`. Do they share a round? Those that do stand in the order of their lines, and none that comes now and then is
+ * ever called twice in a row. 1 yes, -1 no, 0 they are none such.
  */
 static int share_round(const struct steps *s, uint32_t sites, uint32_t next)
 {
 	const struct updatesites *u = &s->sites;
-	uint32_t single = s->runs.seen & ~s->runs.twice & s->updating;
+	uint32_t often = s->runs.twice, single = s->runs.seen & ~often & s->updating;
 	int share = 0;
 
 	for (uint32_t a = 0; a <= UPDATESITES_MAX; a++)
 		for (uint32_t b = 0; sites >> a & 1 && b <= UPDATESITES_MAX; b++) {
-			bool a_may = u->always[a] >> b & 1, b_may = u->always[b] >> a & 1;
-			bool both_may = u->always[a] & u->always[b];
+			bool a_may = u->inside[a] >> b & ~(often >> a) & 1, b_may = u->inside[b] >> a & ~(often >> b) & 1;
+			bool both_may = u->inside[a] & u->inside[b] & s->runs.again;
 
 			if (!(next >> b & 1) || !(a_may || b_may || both_may))
 				continue;

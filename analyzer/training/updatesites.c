@@ -2,15 +2,11 @@
 /* Callers of optimizers, by the frames that lead there. */
 #include "analyzer/training/updatesites.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/pysource/sourceloops.h"
 #include "analyzer/recording/idtable.h"
 #include "analyzer/stacks/pylines.h"
-
-#define RECEIVER_MAX 64
 
 static bool is_function(const struct tfmt_code *code, const char *name)
 {
@@ -47,15 +43,6 @@ struct updatesites_call updatesites_call(const struct tfmt_reader *reader, uint3
 	return call;
 }
 
-/* How far the line of a frame is indented. */
-static bool indentation_of(const struct tfmt_reader *reader, const struct tfmt_frame *frame, uint32_t *column)
-{
-	struct tfmt_code code;
-
-	return tfmt_reader_code(reader, (uint32_t)frame->a, &code) &&
-	       pylines_indentation(&code, pylines_line(&code, (int32_t)frame->b), column);
-}
-
 static bool is_python(const struct tfmt_frame *frame)
 {
 	return frame->kind == TFMT_FRAME_PYTHON || frame->kind == TFMT_FRAME_PYTHON_ENTRY;
@@ -84,100 +71,69 @@ static bool find_parting(const struct tfmt_reader *reader, uint32_t a, uint32_t 
 	return is_python(&p->of_a) && is_python(&p->of_b) && p->of_a.a == p->of_b.a;
 }
 
-static struct sourceloops loops_of(struct updatesites *u, const struct tfmt_reader *reader,
-				   const struct tfmt_frame *frame)
+/* "<listcomp>", "<genexpr>" and the like are codes of their own before Python 3.12, of which all is a loop's. */
+static bool is_comprehension(const struct tfmt_code *code)
+{
+	size_t len = strlen(code->name);
+
+	return len && code->name[len - 1] == '>' && !strstr(code->name, "<lambda>") && strcmp(code->name, "<module>");
+}
+
+/* How far in the statement stands at which a frame is, by the columns that its code object has. */
+static bool column_of(const struct tfmt_reader *reader, const struct tfmt_frame *frame, uint32_t *column)
 {
 	struct tfmt_code code;
 
-	if (!is_python(frame) || !tfmt_reader_code(reader, (uint32_t)frame->a, &code))
-		return (struct sourceloops){ 0 };
-	u->sources.reader = reader;
-	return sourceloops_find(&u->sources, &code, (int32_t)frame->b);
+	return tfmt_reader_code(reader, (uint32_t)frame->a, &code) && pylines_indentation(&code, (int32_t)frame->b, column);
 }
 
-/* Does a function between a stack's innermost frame and its frame `outer` call on from within a loop? */
-static bool has_loop_below(struct updatesites *u, const struct tfmt_reader *reader, uint32_t stack, uint32_t outer)
+/* A library's functions look at much before they call on, and with what they look at they differ. */
+static bool is_library(const struct tfmt_code *code)
+{
+	return strstr(code->file, "/site-packages/") || strstr(code->file, "/dist-packages/");
+}
+
+/* How much further in than the function's body, a column for a comprehension's own. Of a library's it is not asked. */
+static uint32_t depth_of(const struct tfmt_reader *reader, const struct tfmt_frame *frame)
+{
+	uint32_t column, body;
+	struct tfmt_code code;
+
+	if (!is_python(frame) || !tfmt_reader_code(reader, (uint32_t)frame->a, &code) || is_library(&code))
+		return 0;
+	if (is_comprehension(&code))
+		return 1;
+	if (!pylines_indentation(&code, (int32_t)frame->b, &column) || !pylines_body(&code, &body) || column < body)
+		return 0;
+	return column - body;
+}
+
+/* The same of all functions between a stack's innermost frame and its frame `outer`. */
+static uint64_t depth_below(const struct tfmt_reader *reader, uint32_t stack, uint32_t outer)
 {
 	struct tfmt_frame frame;
+	uint64_t depth = 0;
 
 	for (; stack > outer && tfmt_reader_frame(reader, stack, &frame) && frame.parent < stack; stack = frame.parent)
-		if (loops_of(u, reader, &frame).nr)
-			return true;
-	return false;
-}
-
-static bool is_subset(const struct sourceloops *of, const struct sourceloops *all)
-{
-	for (uint32_t i = 0; i < of->nr; i++)
-		if (!sourceloops_have(all, &of->loop[i]))
-			return false;
-	return true;
-}
-
-/* Without the source: is the line of `a` further in? By a loop or by a condition, nobody knows. */
-static bool is_further_in(const struct tfmt_reader *reader, const struct parting *p)
-{
-	uint32_t column_a, column_b;
-
-	return indentation_of(reader, &p->of_a, &column_a) && indentation_of(reader, &p->of_b, &column_b) &&
-	       column_a > column_b;
-}
-
-/* "self.critic" of "self.critic.zero_grad()", if a frame's line is such a call; else "". */
-static void receiver_of(struct updatesites *u, const struct tfmt_reader *reader, const struct tfmt_frame *frame,
-			char out[static RECEIVER_MAX])
-{
-	const char *line = NULL, *end, *at;
-	struct tfmt_code code;
-	size_t len = 0;
-
-	*out = 0;
-	if (tfmt_reader_code(reader, (uint32_t)frame->a, &code))
-		line = sourcetext_line(&u->sources, code.file, pylines_line(&code, (int32_t)frame->b), &len);
-	end = line ? memmem(line, len, ".zero_grad(", strlen(".zero_grad(")) : NULL;
-	if (!end)
-		return;
-	at = end;
-	while (at > line && (isalnum((unsigned char)at[-1]) || strchr("_.[]", at[-1])))
-		at--;
-	if (end - at < RECEIVER_MAX) {
-		memcpy(out, at, (size_t)(end - at));
-		out[end - at] = 0;
-	}
-}
-
-/* Do two lines of one function, whose source is known, drop the gradients of different objects? */
-static bool are_apart(struct updatesites *u, const struct tfmt_reader *reader, const struct parting *p)
-{
-	char of_a[RECEIVER_MAX], of_b[RECEIVER_MAX];
-
-	receiver_of(u, reader, &p->of_a, of_a);
-	receiver_of(u, reader, &p->of_b, of_b);
-	return *of_a && *of_b && strcmp(of_a, of_b);
+		depth += depth_of(reader, &frame);
+	return depth;
 }
 
 /* What sites `a` and `b`, of these stacks, are to each other. */
 static void relate(struct updatesites *u, const struct tfmt_reader *reader, uint32_t a, uint32_t b)
 {
-	struct sourceloops of_a, of_b;
+	uint32_t column_a, column_b;
+	bool is_further;
 	struct parting p;
-	bool same_loops;
 
-	if (!find_parting(reader, u->caller[a], u->caller[b], &p))
+	if (!find_parting(reader, u->caller[a], u->caller[b], &p) || !column_of(reader, &p.of_a, &column_a) ||
+	    !column_of(reader, &p.of_b, &column_b))
 		return;
-	of_a = loops_of(u, reader, &p.of_a);
-	of_b = loops_of(u, reader, &p.of_b);
-	if (!of_a.known || !of_b.known) {
-		u->inside[a] |= (uint32_t)is_further_in(reader, &p) << b;
-		return;
-	}
-	same_loops = is_subset(&of_a, &of_b) && is_subset(&of_b, &of_a);
-	if (is_subset(&of_b, &of_a) &&
-	    (!same_loops || has_loop_below(u, reader, u->caller[a], p.id_a)))
-		u->inside[a] |= UINT32_C(1) << b;
-	u->always[a] |= (uint32_t)(same_loops && of_a.indentation > of_b.indentation) << b;
+	is_further = column_a > column_b ||
+		     (column_a == column_b &&
+		      depth_below(reader, u->caller[a], p.id_a) > depth_below(reader, u->caller[b], p.id_b));
+	u->inside[a] |= (uint32_t)is_further << b;
 	u->before[a] |= (uint32_t)((int32_t)p.of_b.b < (int32_t)p.of_a.b) << b;
-	u->apart[a] |= (uint32_t)are_apart(u, reader, &p) << b;
 }
 
 static uint32_t number_of(struct updatesites *u, const struct tfmt_reader *reader, uint32_t caller)
@@ -211,6 +167,28 @@ uint32_t updatesites_bit(struct updatesites *u, const struct tfmt_reader *reader
 	return UINT32_C(1) << number;
 }
 
+void updatesites_drop(struct updatesites *u, const struct tfmt_reader *reader, uint32_t python_stack, uint32_t born_at)
+{
+	uint32_t site = updatesites_bit(u, reader, python_stack), all;
+
+	u->droppers = idtable_grown(u->droppers, &u->nr_born, born_at, sizeof(*u->droppers), reader);
+	if (!site || born_at >= u->nr_born || u->droppers[born_at] & site)
+		return;
+	all = u->droppers[born_at] |= site;
+	for (uint32_t k = 0; k <= UPDATESITES_MAX; k++)
+		if (all >> k & 1)
+			u->alike[k] |= all;
+}
+
+uint32_t updatesites_apart(const struct updatesites *u, uint32_t number)
+{
+	uint32_t drop = 0;
+
+	for (uint32_t k = 0; k <= UPDATESITES_MAX; k++)
+		drop |= u->alike[k];
+	return u->alike[number] ? drop & ~u->alike[number] : 0;
+}
+
 int updatesites_order(const struct updatesites *u, const struct tfmt_reader *reader, uint32_t python_stack)
 {
 	uint32_t innermost = 0;
@@ -232,6 +210,6 @@ int updatesites_order(const struct updatesites *u, const struct tfmt_reader *rea
 void updatesites_release(struct updatesites *u)
 {
 	free(u->of_stack);
-	sourcetext_release(&u->sources);
+	free(u->droppers);
 	*u = (struct updatesites){ 0 };
 }

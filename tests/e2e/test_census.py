@@ -50,6 +50,10 @@ KEEPERS = {
     "last exception": "sys.last_traceback~traceback/raise_with_tensor().inner",
     "weak and strong": "main().strong",
     "cycle": "<cycle of Node>.payload",
+    "array of objects": "main().row[1]",
+    "array of two dimensions": "main().plane~Tensor",
+    "view of an array": "main().view[0]",
+    "class of arrays": "main().labelled[0]",
     "thread": "wait_in_thread().in_thread",
 }
 
@@ -307,6 +311,34 @@ def test_share_of_the_time(vramtrace, tmp_path):
     printed, info = run_case(vramtrace, tmp_path, "highs")
     assert printed == {"kept": 12, "left": 0}
     assert 1 <= int(info["names.censuses"]) <= 3
+
+
+@contextlib.contextmanager
+def busy_processor(number):
+    """A process that computes on a processor all the time."""
+    other = subprocess.Popen([sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{number}])\nwhile True: pass"])
+    try:
+        yield
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_first_copy_of_a_short_program(vramtrace, tmp_path):
+    """It gives way to nobody at first: it is done soon after the program has ended, where another has half the processor."""
+    program = tmp_path / "short.py"
+    program.write_text(
+        "import torch\n"
+        "model = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024) for _ in range(24)]).cuda()\n"
+        "model(torch.randn(64, 1024, device='cuda')).sum().backward()\n"
+    )
+    number = min(os.sched_getaffinity(0))
+    with busy_processor(number):
+        done = vramtrace.record(tmp_path / "job.vtr", ["taskset", "-c", number, sys.executable, program], env=WITH_NAMES)
+    assert done.status == 0, done.stderr
+    (device,) = vramtrace.json("report", tmp_path / "job.vtr")["devices"]
+    assert "names.failed" not in info_of(vramtrace, tmp_path / "job.vtr")
+    assert device["names"]["censuses"] == 1 and device["names"]["named_bytes_at_peak"] > 0
 
 
 def waiting_program(vramtrace, tmp_path, env=None):

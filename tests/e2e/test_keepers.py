@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Sixteen ways to keep memory, planted: each is named in `oom` and `leaks`, by a census; nobody is accused of a healthy job.
+"""Seventeen ways to keep memory, planted: each is named in `oom` and `leaks`, by a census; nobody is accused of a healthy job.
 
 Their first screens are in screens/keepers/, as they are printed (UPDATE_SCREENS=1 writes them anew).
 """
@@ -15,6 +15,7 @@ KEEPERS = {
     "in_dict": ("leak", "local", "trainer.table", "dict", "trainer.table.clear()"),
     "in_set": ("leak", "local", "trainer.group", "set", "trainer.group.clear()"),
     "in_deque": ("leak", "local", "trainer.queue", "deque", "trainer.queue.clear(), or a smaller maxlen"),
+    "in_array": ("leak", "local", "trainer.slots", "object", None),
     "in_closure": ("leak", "closure", "captured", "list", None),
     "in_default": ("leak", "default", "kept", "list", None),
     "in_class_attribute": ("leak", "class", "Trainer.seen", "list", "Trainer.seen.clear()"),

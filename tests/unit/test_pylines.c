@@ -110,6 +110,15 @@ static void pep657_gives_the_interpreters_lines(void **state)
 	CHECK_TABLE(TFMT_LINES_PEP657, 313);
 }
 
+/* The position of the first instruction of a line, -1: there is none. */
+static int32_t first_on(const struct tfmt_code *code, uint32_t line)
+{
+	for (int32_t i = 0; i < 1000; i++)
+		if (pylines_line(code, i) == line)
+			return i;
+	return -1;
+}
+
 /* What co_positions() of CPython 3.11 gives as the least column of each line. */
 static void lines_are_indented_as_the_interpreter_says(void **state)
 {
@@ -120,12 +129,34 @@ static void lines_are_indented_as_the_interpreter_says(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++) {
-		assert_true(pylines_indentation(&code, columns[i][0], &column));
+		assert_true(pylines_indentation(&code, first_on(&code, columns[i][0]), &column));
 		assert_int_equal(column, columns[i][1]);
 	}
-	assert_false(pylines_indentation(&code, 99, &column));
+	assert_true(pylines_body(&code, &column));
+	assert_int_equal(column, 4);
+	assert_false(pylines_indentation(&code, INT32_MAX, &column));
+	assert_false(pylines_indentation(&code, -1, &column));
 	code.table_kind = TFMT_LINES_LNOTAB;
 	assert_false(pylines_indentation(&code, 2, &column));
+	assert_false(pylines_body(&code, &column));
+}
+
+/* CPython 3.11, of "def f(x):", "if x: g(x)", "y = g(x)", "return y": the calls are at positions 12 and 27. */
+static void what_a_condition_guards_on_its_line_is_further_in(void **state)
+{
+	static const uint8_t table[] = {
+		0x80, 0x00, 0xd8, 0x07, 0x08, 0x80, 0x4a, 0x8d, 0x21, 0x88, 0x41, 0x89, 0x24, 0x8c, 0x24, 0x88, 0x24,
+		0xdd, 0x08, 0x09, 0x88, 0x21, 0x89, 0x04, 0x8c, 0x04, 0x80, 0x41, 0xd8, 0x0b, 0x0c, 0x80, 0x48,
+	};
+	const struct tfmt_code code = { .first_line = 1, .table_kind = TFMT_LINES_PEP657, .table = table,
+					.table_bytes = sizeof(table) };
+	uint32_t column;
+
+	(void)state;
+	assert_true(pylines_indentation(&code, 12, &column));
+	assert_int_equal(column, 10);
+	assert_true(pylines_indentation(&code, 27, &column));
+	assert_int_equal(column, 4);
 }
 
 static void a_frame_that_has_not_started_is_on_the_first_line(void **state)
@@ -168,8 +199,8 @@ static void damaged_tables_are_not_read_beyond_their_end(void **state)
 			uint32_t column;
 
 			for (int32_t position = 0; position < 100; position++)
-				pylines_line(&code, position);
-			pylines_indentation(&code, 3, &column);
+				pylines_indentation(&code, position, &column);
+			pylines_body(&code, &column);
 		}
 		free(copy);
 	}
@@ -194,6 +225,7 @@ int main(void)
 		cmocka_unit_test(pep626_gives_the_interpreters_lines),
 		cmocka_unit_test(pep657_gives_the_interpreters_lines),
 		cmocka_unit_test(lines_are_indented_as_the_interpreter_says),
+		cmocka_unit_test(what_a_condition_guards_on_its_line_is_further_in),
 		cmocka_unit_test(a_frame_that_has_not_started_is_on_the_first_line),
 		cmocka_unit_test(positions_behind_the_table_are_on_the_first_line),
 		cmocka_unit_test(damaged_tables_are_not_read_beyond_their_end),

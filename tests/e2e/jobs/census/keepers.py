@@ -12,6 +12,7 @@ import time
 import weakref
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -87,6 +88,10 @@ def raise_with_tensor(what):
     raise ValueError(inner.shape)
 
 
+class Labelled(np.ndarray):
+    """A class of arrays of the program's own."""
+
+
 def caught():
     try:
         raise_with_tensor("exception")
@@ -131,6 +136,11 @@ def main():
     next(running)
     by_hooks = {}
     layer = hooked(by_hooks)
+    row, plane, view = np.empty(3, dtype=object), np.empty((2, 2), dtype=object), np.empty(8, dtype=object)[::-2]
+    row[1], plane[1, 0], view[0] = tensor("array of objects"), tensor("array of two dimensions"), tensor("view of an array")
+    labelled = np.empty(2, dtype=object).view(Labelled)
+    labelled[0] = tensor("class of arrays")
+    numbers = np.arange(3)
     context = Context.apply(torch.ones(4, device="cuda", requires_grad=True))
     error = caught()
     try:
@@ -154,7 +164,7 @@ def main():
     wait_for_copies()
     go.set()
     thread.join()
-    return owner, record, closure, partial, layer, context, error, weak
+    return owner, record, closure, partial, layer, context, error, weak, row, plane, view, labelled, numbers
 
 
 main()

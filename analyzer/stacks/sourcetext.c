@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Files read once, cut into lines. */
 #include "analyzer/base/heap.h"
-#include "analyzer/pysource/sourcetext.h"
+#include "analyzer/stacks/sourcetext.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
