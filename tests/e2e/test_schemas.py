@@ -133,7 +133,7 @@ def of_goldens(vramtrace, tmp_path_factory):
     told.ask("verify", "--repair", folder / "clean.vtr", folder / "damaged.vtr")
     told.ask("anonymize", folder / "training.vtr", folder / "shared.vtr")
     (folder / "snapshot.pickle").write_bytes(pickle.dumps({"segments": [], "device_traces": []}))
-    told.ask("import", folder / "snapshot.pickle", "-o", folder / "imported.vtr")
+    told.ask("import", folder / "snapshot.pickle", "-o", folder / "made.vtr")
     told.ask("peak", "--spans", "-", folder / "training.vtr", input=f"0 0 {2**64 - 1} all\n", stdin=None)
     told.ask("estimate", "--parameters", "7B")
     told.ask("gpu")
