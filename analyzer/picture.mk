@@ -25,6 +25,8 @@ $(O)/gen/page_after.html: $(PAGE_SCRIPTS) $(D3) $(D3_LICENSE)
 		echo '<script>'; cat $(D3); echo '</script>'; \
 		echo '<script>"use strict"; (() => {'; cat $(PAGE_SCRIPTS); echo '})();</script></body></html>'; } >$@
 
-$(O)/analyzer/picture/webpage.o: private override CPPFLAGS += -DPAGE_BEFORE='"$(O)/gen/page_before.html"' \
+# Fuzzers have objects of their own (tests/fuzz/fuzz.mk).
+WEBPAGE_OBJECTS := $(addsuffix analyzer/picture/webpage.o,$(O)/ $(O)/fuzz/ $(O)/fuzz-afl/)
+$(WEBPAGE_OBJECTS): private override CPPFLAGS += -DPAGE_BEFORE='"$(O)/gen/page_before.html"' \
 	-DPAGE_AFTER='"$(O)/gen/page_after.html"'
-$(O)/analyzer/picture/webpage.o: $(O)/gen/page_before.html $(O)/gen/page_after.html
+$(WEBPAGE_OBJECTS): $(O)/gen/page_before.html $(O)/gen/page_after.html

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """
-What reading a memory snapshot costs: bench_import.py VRAMTRACE [ENTRIES...].
+What reading a memory snapshot costs: bench_import.py [ENTRIES...]     (`make bench`; the build is $VRAMTRACE_BUILD)
 
 Snapshots with so many entries (200,000, and 4,000,000, which is a gigabyte), each with a list of 40 frames of its own, as
 PyTorch's are; written opcode by opcode, since Python would need many times their size to make them. Beside it: pickle.load,
@@ -105,8 +105,8 @@ def show(what, path, figures):
 
 
 def main():
-    vramtrace, *entries = sys.argv[1:]
-    sizes = [int(word) for word in entries] or [200_000, 4_000_000]
+    vramtrace = Path(os.environ.get("VRAMTRACE_BUILD", Path(__file__).resolve().parents[1] / "build")) / "vramtrace"
+    sizes = [int(word) for word in sys.argv[1:]] or [200_000, 4_000_000]
     print("| | file | time | of the processor | memory |\n|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for size in sizes:

@@ -10,6 +10,7 @@
 #include "analyzer/export/archive.h"
 #include "analyzer/export/export.h"
 #include "analyzer/export/outfile.h"
+#include "analyzer/export/zstdstream.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/ui/options.h"
@@ -18,7 +19,7 @@ struct export_opts {
 	const char *format, *output;
 	int what, at;
 	int64_t pid, rank, device;
-	bool split, list;
+	bool split, zstd, list;
 };
 
 #define NOT_GIVEN (-1)
@@ -35,6 +36,7 @@ static const struct opt export_optv[] = {
 	OPT_INT(0, "rank", struct export_opts, rank, "N", "of this rank only"),
 	OPT_INT(0, "device", struct export_opts, device, "N", "of GPU N only, as its process numbers it"),
 	OPT_FLAG(0, "split", struct export_opts, split, "of formats by stack: a tar archive with a file for each process"),
+	OPT_FLAG(0, "zstd", struct export_opts, zstd, "compress text formats, as FILE's ending .zst does"),
 	OPT_FLAG(0, "list", struct export_opts, list, "list the formats"),
 	OPT_END
 };
@@ -46,7 +48,8 @@ static const struct opt_help export_help = {
 	.example = "vramtrace export --list\n"
 		   "vramtrace export -f speedscope -o train.speedscope.json train.vtr\n"
 		   "vramtrace export -f folded --at all train.vtr | flamegraph.pl > train.svg\n"
-		   "vramtrace export -f csv --what series -o memory.csv train.vtr",
+		   "vramtrace export -f csv --what series -o memory.csv train.vtr\n"
+		   "vramtrace export -f ndjson -o events.ndjson.zst train.vtr",
 	.options = export_optv,
 };
 
@@ -86,6 +89,26 @@ static int unknown_format(const char *name)
 	return ret;
 }
 
+static bool is_named_zst(const char *name)
+{
+	const char *dot = name ? strrchr(name, '.') : NULL;
+
+	return dot && !strcmp(dot, ".zst");
+}
+
+/* Binary formats are compressed already, or are opened as they are. */
+static int check_zstd(const struct export_opts *o, const struct export_format *f)
+{
+	bool is_text = !f->is_binary && !o->split;
+
+	if (o->zstd && !is_text)
+		return opt_wrong(&export_help, "'--zstd' does not go with '%s'", o->split ? "--split" : f->name);
+	if (is_named_zst(o->output) && !is_text)
+		return opt_wrong(&export_help, "'%s': '%s' is not compressed by zstd; give another ending", o->output,
+				 o->split ? "--split" : f->name);
+	return CMD_FINE;
+}
+
 /* Options that mean nothing to the format are refused: they would be taken for followed. */
 static int check(const struct export_opts *o, const struct export_format *f)
 {
@@ -98,9 +121,11 @@ static int check(const struct export_opts *o, const struct export_format *f)
 		return opt_wrong(&export_help, "'--at all' goes with formats that show stacks; for all blocks take events");
 	if (o->split && !f->write)
 		return opt_wrong(&export_help, "'--split' does not go with '%s'", f->name);
-	if ((f->is_binary || o->split) && !o->output && isatty(STDOUT_FILENO))
+	if (check_zstd(o, f))
+		return CMD_TROUBLE;
+	if ((f->is_binary || o->split || o->zstd) && !o->output && isatty(STDOUT_FILENO))
 		return message_error("'%s' is binary, and stdout is a terminal: name a file with '-o FILE'",
-				     o->split ? "--split" : f->name);
+				     o->split ? "--split" : o->zstd ? "--zstd" : f->name);
 	return CMD_FINE;
 }
 
@@ -139,6 +164,17 @@ static int export_write(struct export *x, const struct export_format *f, bool sp
 	return ret || f->write ? ret : check_there(x);
 }
 
+/* The same, compressed. What cannot be written, outfile_close() says. */
+static int export_compressed(struct export *x, const struct export_format *f)
+{
+	FILE *to = x->out;
+	int ret;
+
+	x->out = zstdstream_open(to);
+	ret = export_write(x, f, false);
+	return zstdstream_close(x->out) && !ret && !ferror(to) ? message_error("cannot compress the result") : ret;
+}
+
 static int export_to_file(struct export *x, const struct export_format *f, const struct export_opts *o, const char *path)
 {
 	bool judges_blocks = !f->takes_what || x->what == EXPORT_BLOCKS;
@@ -159,7 +195,7 @@ static int export_to_file(struct export *x, const struct export_format *f, const
 		return ret;
 	x->out = out.stream;
 	x->path = out.path;
-	ret = export_write(x, f, o->split);
+	ret = o->zstd || is_named_zst(o->output) ? export_compressed(x, f) : export_write(x, f, o->split);
 	return outfile_close(&out, !ret);
 }
 

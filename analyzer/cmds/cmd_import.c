@@ -25,8 +25,8 @@ static const struct opt import_optv[] = {
 
 static const struct opt_help import_help = {
 	.command = "import",
-	.purpose = "Make a recording of a PyTorch memory snapshot, for every command to read.\n"
-		   "Commands take a snapshot as it is, too: 'vramtrace oom snapshot.pickle'.",
+	.purpose = "Make a recording of a PyTorch memory snapshot or of a log of RMM's, for every command to read.\n"
+		   "Commands take such a file as it is, too: 'vramtrace oom snapshot.pickle'.",
 	.usage = "[options] FILE",
 	.example = "vramtrace import snapshot.pickle -o job.vtr\n"
 		   "vramtrace report job.vtr",
@@ -55,7 +55,7 @@ static int import_print(const struct import_opts *o, const char *path, const cha
 
 	emit_string(e, "path", NULL, path);
 	emit_string(e, "output", NULL, out);
-	emit_string(e, "kind", NULL, "pytorch_snapshot");
+	emit_string(e, "kind", NULL, result->kind);
 	emit_uint(e, "events", NULL, result->nr_events);
 	emit_uint(e, "unexplained", NULL, result->nr_unexplained);
 	emit_text(e, "%s: %" PRIu64 " events; 'vramtrace report %s' reads it", out, result->nr_events, out);

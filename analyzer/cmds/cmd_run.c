@@ -16,6 +16,7 @@
 #include "analyzer/gpu/gpufile.h"
 #include "analyzer/gpu/gpunames.h"
 #include "analyzer/gpu/memorymodel.h"
+#include "analyzer/gpu/realgpu.h"
 #include "analyzer/launch/clibrary.h"
 #include "analyzer/launch/hostlimits.h"
 #include "analyzer/launch/keeper.h"
@@ -433,6 +434,15 @@ static void follow(void *before)
 	keeper_tick();
 }
 
+/* A program that finds no GPU uses none: there is another way. A simulated one may have been lent by an outer run. */
+static void hint_simulation(const struct run *r)
+{
+	static struct realgpu g;
+
+	if (!r->opts.quiet && !r->opts.simulate && !realgpu_ask(&g) && !strstr(g.why, "simulated"))
+		message_info("no GPU of NVIDIA's answers here: %s; '--simulate h100' lends the program one", g.why);
+}
+
 static int run_supervised(struct run *r)
 {
 	struct launch_end end = { 0 };
@@ -451,8 +461,8 @@ static int run_supervised(struct run *r)
 		status = output_name(&r->output, output_pattern(r), r->program, end.pid);
 	if (r->plan.is_recording && !status)
 		closing_note(&r->output, &end, &before);
-	if (r->plan.is_recording && !status)
-		closing_lines(&r->output, &end, r->opts.quiet);
+	if (r->plan.is_recording && !status && !closing_lines(&r->output, &end, r->opts.quiet))
+		hint_simulation(r);
 	if (r->opts.html && !status)
 		write_page(r, &end);
 	if (r->opts.check && !status)

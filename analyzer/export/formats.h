@@ -24,6 +24,12 @@ void perfetto_open(struct export *x);
 void perfetto_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns);
 int perfetto_finish(struct export *x);
 
+/* massif.c */
+void massif_begin(struct export *x);
+void massif_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns);
+int massif_write(struct export *x);
+int massif_finish(struct export *x);
+
 /* sqlite.c */
 void sqlite_begin(struct export *x);
 void sqlite_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns);

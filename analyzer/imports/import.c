@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/heap.h"
+#include "analyzer/imports/rmmlog.h"
 #include "analyzer/imports/snapshot.h"
 #include "analyzer/imports/snapshottrace.h"
 
@@ -21,26 +22,76 @@ static int failed(char *why, size_t size, const char *what, const char *path, in
 	return -1;
 }
 
-/* Write a snapshot's trace; `name` is what messages call it. */
-static int write_trace(struct snapshot *s, int fd, const char *name, struct import_result *result, char *why, size_t size)
-{
-	struct tfmt_header header = snapshottrace_header(s);
-	struct snapshottrace_result written = { 0 };
-	int err = snapshottrace_write(s, &header, fd, &written);
+/* What is imported: one of both. */
+struct source {
+	bool is_log;
+	struct snapshot snapshot;
+	struct rmmlog log;
+};
 
-	result->nr_events = written.nr_events;
-	result->nr_unexplained = written.nr_unexplained;
+static int source_read(struct source *s, const char *path, char *why, size_t size)
+{
+	s->is_log = rmmlog_is_log(path);
+	if (!s->is_log && snapshot_read(&s->snapshot, path)) {
+		snprintf(why, size, "%s", s->snapshot.why);
+		return -1;
+	}
+	if (s->is_log && rmmlog_open(&s->log, path)) {
+		snprintf(why, size, "cannot import '%s': %s", path, s->log.why);
+		return -1;
+	}
+	return 0;
+}
+
+static struct tfmt_header source_header(const struct source *s)
+{
+	return s->is_log ? rmmlog_header(&s->log) : snapshottrace_header(&s->snapshot);
+}
+
+static void source_release(struct source *s)
+{
+	if (s->is_log)
+		rmmlog_close(&s->log);
+	else
+		snapshot_release(&s->snapshot);
+}
+
+/* Write its trace. Returns 0, an enum tfmt_err with *error the errno of TFMT_E_IO, or 1 with s->log.why. */
+static int source_write(struct source *s, int fd, struct import_result *result, int *error)
+{
+	struct tfmt_header header = source_header(s);
+	struct snapshottrace_result of_snapshot = { 0 };
+	struct rmmlog_result of_log = { 0 };
+	int err = s->is_log ? rmmlog_write(&s->log, &header, fd, &of_log) :
+			      snapshottrace_write(&s->snapshot, &header, fd, &of_snapshot);
+
+	result->kind = s->is_log ? "rmm_log" : "pytorch_snapshot";
+	result->nr_events = s->is_log ? of_log.nr_events : of_snapshot.nr_events;
+	result->nr_unexplained = s->is_log ? of_log.nr_unexplained : of_snapshot.nr_unexplained;
+	*error = s->is_log ? of_log.error : of_snapshot.error;
+	return err;
+}
+
+/* The same; `name` is what messages call it. */
+static int write_trace(struct source *s, int fd, const char *path, const char *name, struct import_result *result, char *why,
+		       size_t size)
+{
+	int error, err = source_write(s, fd, result, &error);
+
 	if (!err)
 		return 0;
 	if (err == TFMT_E_IO)
-		return failed(why, size, "write", name, written.error);
-	snprintf(why, size, "cannot write '%s': %s", name, tfmt_strerror(err));
+		return failed(why, size, "write", name, error);
+	if (err > 0)
+		snprintf(why, size, "cannot import '%s': %s", path, s->log.why);
+	else
+		snprintf(why, size, "cannot write '%s': %s", name, tfmt_strerror(err));
 	return -1;
 }
 
 /* ---- a folder ------------------------------------------------------------------------------------- */
 
-static int write_folder(struct snapshot *s, const char *out, struct import_result *result, char *why, size_t size)
+static int write_folder(struct source *s, const char *path, const char *out, struct import_result *result, char *why, size_t size)
 {
 	int dir, fd, err;
 
@@ -51,9 +102,10 @@ static int write_folder(struct snapshot *s, const char *out, struct import_resul
 		return -1;
 	}
 	dir = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	snprintf(result->trace, sizeof(result->trace), "snapshot.0.%" PRIu64 ".vtr", snapshottrace_header(s).image_start_ns);
+	snprintf(result->trace, sizeof(result->trace), "%s.0.%" PRIu64 ".vtr", s->is_log ? "rmm" : "snapshot",
+		 source_header(s).image_start_ns);
 	fd = dir < 0 ? -1 : openat(dir, result->trace, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	err = fd < 0 ? failed(why, size, "create", out, errno) : write_trace(s, fd, out, result, why, size);
+	err = fd < 0 ? failed(why, size, "create", out, errno) : write_trace(s, fd, path, out, result, why, size);
 	if (fd >= 0 && close(fd) && !err)
 		err = failed(why, size, "write", out, errno);
 	if (err && dir >= 0)
@@ -67,15 +119,13 @@ static int write_folder(struct snapshot *s, const char *out, struct import_resul
 
 int import_make(const char *path, const char *out, struct import_result *result, char *why, size_t size)
 {
-	struct snapshot s;
-	int err = snapshot_read(&s, path);
+	struct source s = { 0 };
+	int err = source_read(&s, path, why, size);
 
 	*result = (struct import_result){ 0 };
-	if (err)
-		snprintf(why, size, "%s", s.why);
-	else
-		err = write_folder(&s, out, result, why, size);
-	snapshot_release(&s);
+	if (!err)
+		err = write_folder(&s, path, out, result, why, size);
+	source_release(&s);
 	return err;
 }
 
@@ -104,7 +154,7 @@ static int open_nameless(char *why, size_t size)
 	return fd;
 }
 
-static const char *convert(struct snapshot *s, const char *path, char *why, size_t size)
+static const char *convert(struct source *s, const char *path, char *why, size_t size)
 {
 	static struct converted *all;
 	struct import_result result;
@@ -114,14 +164,12 @@ static const char *convert(struct snapshot *s, const char *path, char *why, size
 	for (c = all; c; c = c->next)
 		if (!strcmp(c->path, path))
 			return c->trace;
-	if (snapshot_read(s, path)) {
-		snprintf(why, size, "%s", s->why);
+	if (source_read(s, path, why, size))
 		return NULL;
-	}
 	fd = open_nameless(why, size);
 	if (fd < 0)
 		return NULL;
-	if (write_trace(s, fd, path, &result, why, size)) {
+	if (write_trace(s, fd, path, path, &result, why, size)) {
 		close(fd);
 		return NULL;
 	}
@@ -134,12 +182,12 @@ static const char *convert(struct snapshot *s, const char *path, char *why, size
 
 const char *import_temporary(const char *path, char *why, size_t size)
 {
-	struct snapshot s = { 0 };
+	struct source s = { 0 };
 	const char *trace;
 
-	if (!snapshot_is_pickle(path))
+	if (!snapshot_is_pickle(path) && !rmmlog_is_log(path))
 		return NULL;
 	trace = convert(&s, path, why, size);
-	snapshot_release(&s);
+	source_release(&s);
 	return trace;
 }

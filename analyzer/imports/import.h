@@ -8,17 +8,18 @@
 
 struct import_result {
 	uint64_t nr_events;
-	uint64_t nr_unexplained; /* of a snapshot: blocks and segments of its end that its entries do not explain */
+	const char *kind;        /* "pytorch_snapshot" or "rmm_log" */
+	uint64_t nr_unexplained; /* blocks and segments that come or go without an entry that says so */
 	char trace[64];          /* name of the trace in the recording's folder */
 };
 
 /*
- * Make a recording of a PyTorch memory snapshot in the new folder `out`. Returns 0, or -1 after writing one sentence for
+ * Make a recording of a PyTorch memory snapshot, or of a log of RMM's, in the new folder `out`. Returns 0, or -1 after writing one sentence for
  * the user into why[size]; then there is no such folder.
  */
 int import_make(const char *path, const char *out, struct import_result *result, char *why, size_t size);
 
-/* As recording_convert is to be: of a snapshot, a trace that ends with this process. */
+/* As recording_convert is to be: of such a file, a trace that ends with this process. */
 const char *import_temporary(const char *path, char *why, size_t size);
 
 #endif

@@ -71,18 +71,6 @@ static void define_node(const struct snapshot *s, struct tracemaker *t, uint32_t
 			     part[2] == FRAMESTACKS_ENTRY ? TFMT_FRAME_PYTHON_ENTRY : TFMT_FRAME_PYTHON, part[1] + 1, -1);
 }
 
-/* Nothing is known of a device but that it is there. */
-static void define_device(struct tracemaker *t, uint32_t ordinal)
-{
-	uint8_t buf[16], *p = tfmt_put_varint(buf, 0);
-
-	for (int i = 0; i < 3; i++)
-		p = tfmt_put_string(p, "", 0);
-	p = tfmt_put_varint(p, 0);
-	p = tfmt_put_varint(p, 0);
-	tracemaker_define(t, TFMT_DEF_DEVICE, ordinal, buf, (size_t)(p - buf));
-}
-
 static void define_facts(const struct snapshot *s, struct tracemaker *t)
 {
 	tracemaker_info(t, "imported", "PyTorch memory snapshot");
@@ -97,7 +85,7 @@ void snapshotdefine_all(const struct snapshot *s, struct tracemaker *t)
 {
 	define_facts(s, t);
 	for (uint32_t i = 0; i < s->nr_devices; i++)
-		define_device(t, i);
+		tracemaker_device(t, i);
 	define_allocator(t);
 	for (uint32_t i = 0; i < s->stacks.texts.nr_members; i++)
 		tracemaker_text(t, TFMT_DEF_STRING, i + 1, s->stacks.texts.member[i]->text);

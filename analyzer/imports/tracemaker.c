@@ -65,6 +65,17 @@ void tracemaker_info(struct tracemaker *t, const char *key, const char *value)
 	free(buf);
 }
 
+void tracemaker_device(struct tracemaker *t, uint32_t ordinal)
+{
+	uint8_t buf[16], *p = tfmt_put_varint(buf, 0);
+
+	for (int i = 0; i < 3; i++)
+		p = tfmt_put_string(p, "", 0);
+	p = tfmt_put_varint(p, 0);
+	p = tfmt_put_varint(p, 0);
+	tracemaker_define(t, TFMT_DEF_DEVICE, ordinal, buf, (size_t)(p - buf));
+}
+
 static bool is_of_tensors(const struct tfmt_event *ev)
 {
 	return ev->kind == TFMT_TENSOR_ALLOC || ev->kind == TFMT_TENSOR_FREE || ev->kind == TFMT_TENSOR_OOM;

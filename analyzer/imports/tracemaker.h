@@ -30,6 +30,9 @@ void tracemaker_info(struct tracemaker *t, const char *key, const char *value);
 /* A definition that is one text: TFMT_DEF_STRING, TFMT_DEF_FUNCTION. */
 void tracemaker_text(struct tracemaker *t, uint32_t type, uint32_t id, const char *text);
 
+/* A device of which nothing is known but that it is there. */
+void tracemaker_device(struct tracemaker *t, uint32_t ordinal);
+
 /* An event; its order is filled in, and its time if it lies before the latest one. */
 void tracemaker_event(struct tracemaker *t, struct tfmt_event *ev);
 

@@ -215,10 +215,12 @@ static bool take_said(const char **p, const char *before, struct oom_figure *f, 
 	return true;
 }
 
+#define PYTORCHS "Oftheallocatedmemory"
+
 /* "Oftheallocatedmemory14.12GiBisallocatedbyPyTorch,with...,and410.41MiBisreservedbyPyTorchbut...". */
 static bool take_pytorchs(const char **p, struct oom_message *m)
 {
-	if (!take_said(p, "Oftheallocatedmemory", &m->allocated, "allocatedbyPyTorch"))
+	if (!take_said(p, PYTORCHS, &m->allocated, "allocatedbyPyTorch"))
 		return false;
 	take(p, ",");
 	if (take_between(p, "with", &m->private_pools, "allocatedinprivatepools(e.g.,"))
@@ -254,11 +256,22 @@ static bool skip_sentence(const char **p)
 	return true;
 }
 
+/* What follows a GPU's capacity. */
+static void read_details(const char **p, struct oom_message *m)
+{
+	unsigned nr_unknown = 0;
+
+	m->wording = OOM_SENTENCES;
+	take_said(p, "ofwhich", &m->free, "free");
+	take(p, ".");
+	while (take_sentence(p, m) || (!m->allocated.known && nr_unknown++ < UNKNOWN_SENTENCES && skip_sentence(p)))
+		;
+}
+
 /* Since 2.1: ".GPU0hasatotalcapacityof23.69GiBofwhich1.89GiBisfree....". */
 static bool read_sentences(const char **p, struct oom_message *m)
 {
 	const char *at = *p;
-	unsigned nr_unknown = 0;
 
 	if (!take(&at, ".") || !take_device(&at, m))
 		return false;
@@ -266,12 +279,27 @@ static bool read_sentences(const char **p, struct oom_message *m)
 	if (!take_between(&at, "hasatotalcapacityof", &m->capacity, "") &&
 	    !take_between(&at, "hasatotalcapactyof", &m->capacity, ""))
 		return false;
-	m->wording = OOM_SENTENCES;
-	take_said(&at, "ofwhich", &m->free, "free");
-	take(&at, ".");
-	while (take_sentence(&at, m) ||
-	       (!m->allocated.known && nr_unknown++ < UNKNOWN_SENTENCES && skip_sentence(&at)))
-		;
+	read_details(&at, m);
+	*p = at;
+	return true;
+}
+
+/* "...GPU0hasatotalcapacityof23.69GiBofwhich": a log has left out what was before. */
+static bool read_cut_capacity(const char **p, struct oom_message *m)
+{
+	if (!take_figure(p, &m->capacity))
+		return false;
+	read_details(p, m);
+	return true;
+}
+
+/* The same, cut further on. */
+static bool read_cut_pytorchs(const char **p, struct oom_message *m)
+{
+	const char *at = *p - strlen(PYTORCHS);
+
+	if (!take_pytorchs(&at, m))
+		return false;
 	*p = at;
 	return true;
 }
@@ -362,6 +390,8 @@ static const struct anchor {
 	{ "Cudafailure2'outofmemory'", NULL, OOM_LIBRARY },
 	{ "RESOURCE_EXHAUSTED:", NULL, OOM_NOT_PYTORCH },
 	{ "OOMwhenallocatingtensor", NULL, OOM_NOT_PYTORCH },
+	{ "hasatotalcapacityof", read_cut_capacity, OOM_SENTENCES },
+	{ PYTORCHS, read_cut_pytorchs, OOM_SENTENCES },
 };
 #define NR_ANCHORS (sizeof(anchors) / sizeof(anchors[0]))
 
@@ -390,12 +420,35 @@ static void read_async_device(const char *text, const char *at, struct oom_messa
 		m->device = (int64_t)number;
 }
 
+/* Is it what a log has left of a message whose beginning it has cut out? */
+static bool is_rest(const struct anchor *a)
+{
+	return a->read == read_cut_capacity || a->read == read_cut_pytorchs;
+}
+
+/* Does it come after "...", or after "...GPU0"? */
+static bool follows_cut(const char *text, const char *at, struct oom_message *m)
+{
+	static const char ellipsis[] = "\xe2\x80\xa6";
+	const char *gpu = at;
+
+	while (gpu > text && isdigit((unsigned char)gpu[-1]))
+		gpu--;
+	if (gpu - text >= 3 && gpu < at && !strncmp(gpu - 3, "GPU", 3)) {
+		read_async_device(text, at, m);
+		at = gpu - 3;
+	}
+	return at - text >= 3 && (!strncmp(at - 3, "...", 3) || !strncmp(at - 3, ellipsis, 3));
+}
+
 static bool read_message(const struct anchor *a, const char *text, const char **p, struct oom_message *m)
 {
 	const char *at = *p;
 
 	*m = (struct oom_message){ .wording = a->wording, .rank = -1, .device = -1, .count = 1 };
 	*p += strlen(a->text);
+	if (is_rest(a) && !follows_cut(text, at, m))
+		return false;
 	if (a->read && !a->read(p, m))
 		return false;
 	if (a->read == read_request)

@@ -274,8 +274,8 @@ static void missing_traces(const char *dir)
 			     dir, nr, nr == 1 ? "" : "es");
 }
 
-/* Silence is a claim: it is made only where no hook saw anything. */
-static void nothing_recorded(const struct output *output, bool quiet)
+/* Silence is a claim: it is made only where no hook saw anything; false then. */
+static bool nothing_recorded(const struct output *output, bool quiet)
 {
 	int err = obstacle_left(output);
 	size_t nr = witnesses_nr();
@@ -291,6 +291,7 @@ static void nothing_recorded(const struct output *output, bool quiet)
 			     nr, nr == 1 ? "" : "es", output->path);
 	else if (!quiet)
 		message_info("nothing recorded: no use of GPU memory was seen");
+	return err || is_said || nr;
 }
 
 static void count_trace(const char *path, void *context)
@@ -374,7 +375,7 @@ bool closing_find(const struct output *output, const struct launch_end *end, cha
 
 /* ---- a single run ------------------------------------------------------------------------------ */
 
-void closing_lines(const struct output *output, const struct launch_end *end, bool quiet)
+bool closing_lines(const struct output *output, const struct launch_end *end, bool quiet)
 {
 	struct sealing sealing = { .end = end, .quiet = quiet };
 	char dir[PATH_MAX], typed[2 * PATH_MAX], size[HUMAN_MAX], events[HUMAN_MAX];
@@ -383,16 +384,14 @@ void closing_lines(const struct output *output, const struct launch_end *end, bo
 	struct stat st;
 	uint64_t bytes;
 
-	if (!find_traces(output, dir)) {
-		nothing_recorded(output, quiet);
-		return;
-	}
+	if (!find_traces(output, dir))
+		return nothing_recorded(output, quiet);
 	reasons();
 	missing_traces(dir);
 	output_each_trace(dir, find_own, &sealing);
 	output_each_trace(dir, seal, &sealing);
 	if (quiet)
-		return;
+		return true;
 	/* Other ranks' launchers speak for themselves. */
 	bytes = output_bytes(dir);
 	if (sealing.own_trace[0] && job_is_shared() && !stat(sealing.own_trace, &st)) {
@@ -409,4 +408,5 @@ void closing_lines(const struct output *output, const struct launch_end *end, bo
 		message_info("next: vramtrace report %s", typed);
 	}
 	replay_release(&m);
+	return true;
 }

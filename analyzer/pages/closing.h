@@ -16,9 +16,10 @@ void closing_note(const struct output *output, const struct launch_end *end, con
 
 /*
  * Complete the traces that this job left (tfmt_seal) and print at most twelve lines on stderr, none when
- * quiet. Trouble is said and otherwise ignored: the program's own status is what counts.
+ * quiet. Trouble is said and otherwise ignored: the program's own status is what counts. Returns whether GPU memory was used,
+ * as far as is known: false if nothing is recorded, and nobody has said why not.
  */
-void closing_lines(const struct output *output, const struct launch_end *end, bool quiet);
+bool closing_lines(const struct output *output, const struct launch_end *end, bool quiet);
 
 /*
  * What this job recorded, for commands to read: its folder, of a launcher among others the trace of its own program.

@@ -214,6 +214,9 @@ static void say_unexplained(struct sentences *to, const struct oom_message *m, c
 		else if (s->lacking.known && s->lacking.bytes <= 0)
 			say(to, "The driver refused %s although it had %s free.", FIG(a, s->requested),
 			    FIG(b, s->free));
+		else if (!s->requested.known)
+			say(to, "Open: the text does not say how much was asked for%s%s.",
+			    s->nr_missing ? ", nor " : "", s->nr_missing ? missing_names(names, s) : "");
 		else if (s->nr_missing == 1)
 			say(to, "Open: one figure is missing, and it decides.");
 		else if (s->nr_missing)

@@ -123,6 +123,7 @@ uint64_t lives_born(struct lives *l, const struct tfmt_event *ev, uint8_t device
 	struct lives_device *d = device_of(l, device);
 	size_t handle = place(l);
 	struct life *life;
+	int64_t *net;
 
 	/* Field by field: a whole one would be made elsewhere and copied, and the processor would wait for it. */
 	life = &l->life[handle - 1];
@@ -149,7 +150,8 @@ uint64_t lives_born(struct lives *l, const struct tfmt_event *ev, uint8_t device
 	}
 	d->allocated += size;
 	l->allocated += size;
-	*net_of(l, d) += (int64_t)size;
+	net = net_of(l, d);
+	*net = (int64_t)((uint64_t)*net + size); /* a damaged trace has sizes that do not add up */
 	lives_total(l, device, allocated);
 	if (l->follower)
 		l->follower->begin(l->follower->ctx, l, life, handle, l->time_ns);
@@ -238,6 +240,7 @@ void lives_gone(struct lives *l, uint64_t handle)
 	struct life *life = handle ? &l->life[handle - 1] : NULL;
 	enum lives_fate fate;
 	struct lives_device *d;
+	int64_t *net;
 
 	if (!life)
 		return;
@@ -251,7 +254,8 @@ void lives_gone(struct lives *l, uint64_t handle)
 	count_fate(l, life, fate);
 	d->allocated -= life->size;
 	l->allocated -= life->size;
-	*net_of(l, d) -= (int64_t)life->size;
+	net = net_of(l, d);
+	*net = (int64_t)((uint64_t)*net - life->size);
 	l->steps.nr_forward_blocks -= life->birth.phase == PHASE_FORWARD && life->birth.nr_cycles == l->now.nr_cycles;
 	life->is_live = false;
 	life->address = l->free;

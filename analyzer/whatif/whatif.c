@@ -200,12 +200,15 @@ static uint32_t private_of(struct whatif_device *d, const struct tfmt_event *ev,
 	bool capturing = ev->flags & TFMT_FLAG_CAPTURING, small = ev->size <= TORCH_SMALL_MAX;
 
 	if (capturing && !d->was_capturing)
-		d->capture++;
+		d->capture = ++d->nr_captures;
 	d->was_capturing = capturing;
 	if (!arena)
 		return capturing ? d->capture : CACHINGMODEL_COMMON;
-	if (arena->used)
+	if (arena->used) {
+		if (capturing && arena->private_id) /* the capture shares the pool of an earlier one */
+			d->capture = arena->private_id;
 		return arena->private_id;
+	}
 	if (capturing)
 		return d->capture;
 	if (arena->reserved) {

@@ -50,6 +50,7 @@ struct whatif_device {
 	bool has_tracker;
 	bool is_emptied;      /* the cache was emptied, and nothing was asked for since */
 	bool was_capturing;
+	uint32_t nr_captures; /* each may have a pool of its own */
 	uint32_t capture;     /* the private pool of the graph being captured, of the latest one */
 	uint32_t refused_thread; /* has been refused memory, and tries again */
 	bool is_refused;

@@ -159,6 +159,24 @@ def test_nothing_is_left_of_what_failed(vramtrace, two, tmp_path):
     assert kept.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == ["kept.csv"]
 
 
+def test_zstd(vramtrace, two, tmp_path):
+    """By the file's ending, and by an option; each is one frame that zstd finds whole."""
+    for name in ("csv", "ndjson", "folded"):
+        plain = printed(vramtrace, name, two).encode()
+        path = tmp_path / f"{name}.zst"
+        done = vramtrace.call("export", "-f", name, "-o", path, two)
+        assert (done.returncode, done.stderr) == (0, "")
+        piped = subprocess.run([vramtrace.program, "export", "-f", name, "--zstd", two], capture_output=True, check=True)
+        assert piped.stdout == path.read_bytes()
+        assert subprocess.run(["zstd", "-dc", path], capture_output=True, check=True).stdout == plain
+    assert path.stat().st_size < len(plain) / 2
+    for options in (["-f", "pprof", "--zstd"], ["-f", "sqlite", "-o", tmp_path / "x.zst"], ["-f", "folded", "--split", "--zstd"]):
+        done = vramtrace.call("export", *options, two)
+        assert done.returncode == 2 and "zstd" in done.stderr and not done.stdout
+    full = vramtrace.call("export", "-f", "csv", "--zstd", "-o", "/dev/full", two)
+    assert full.returncode == 2 and "/dev/full" in full.stderr and len(full.stderr.splitlines()) == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted(vramtrace, long, tmp_path, number):
     with subprocess.Popen([vramtrace.program, "export", "-f", "csv", "-o", tmp_path / "out.csv", long]) as process:

@@ -141,7 +141,14 @@ def test_streams_are_the_programs(run):
 def test_closing_line_only_on_stderr(run):
     done = run(["echo", "hello"])
     assert (done.returncode, done.stdout) == (0, "hello\n")
-    assert done.stderr == "vramtrace: nothing recorded: no use of GPU memory was seen\n"
+    assert done.stderr.splitlines()[0] == "vramtrace: nothing recorded: no use of GPU memory was seen"
+
+
+def test_where_no_gpu_answers_the_simulated_one_is_named(vramtrace, run):
+    has_gpu = vramtrace.json("gpu")["found"] if vramtrace.call("gpu").returncode == 0 else False
+    for options, hints in (([], not has_gpu), (["--simulate", "h100"], False), (["-q"], False)):
+        done = run(["true"], *options)
+        assert done.returncode == 0 and ("--simulate h100" in done.stderr) == hints
 
 
 def test_no_record_has_no_closing_lines(run):

@@ -69,7 +69,9 @@ unit-fuzz: $(FUZZERS:%=$(O)/fuzz/replay_%)
 	$(Q)for f in $(FUZZERS); do echo "  TEST  corpus of fuzz_$$f"; \
 		$(O)/fuzz/replay_$$f tests/fuzz/corpus/$$f/* || exit 1; done
 	$(Q)$(O)/fuzz/replay_commands tests/fuzz/corpus/reader/* tests/golden/v1/*
+	$(Q)$(O)/fuzz/replay_export tests/fuzz/corpus/reader/* tests/golden/v1/*
 	$(Q)cat tests/golden/v1/named.vtr tests/golden/v1/named.2.names >'$(O)/fuzz/named'
 	$(Q)FUZZ_ALL_COMMANDS=1 $(O)/fuzz/replay_commands '$(O)/fuzz/named' tests/fuzz/corpus/commands/*
+	$(Q)FUZZ_ALL_COMMANDS=1 $(O)/fuzz/replay_export '$(O)/fuzz/named' tests/fuzz/corpus/export/*
 
 .PHONY: fuzz fuzz-afl fuzzers unit-fuzz $(FUZZERS:%=fuzz-one-%)

@@ -10,7 +10,7 @@ for f; do
 	recordings=
 	case $f in
 	reader) recordings="tests/fuzz/corpus/reader tests/golden/v1" ;;
-	commands) # also one with a census after it
+	commands | export) # also one with a census after it
 		mkdir -p "$build/fuzz/seeds"
 		cat tests/golden/v1/named.vtr tests/golden/v1/named.2.names >"$build/fuzz/seeds/named"
 		recordings="tests/fuzz/corpus/reader tests/golden/v1 $build/fuzz/seeds"

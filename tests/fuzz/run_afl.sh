@@ -13,7 +13,7 @@ for f; do
 	mkdir -p "$out" "$seeds"
 	cp "tests/fuzz/corpus/$f"/* "$seeds"
 	case $f in
-	reader | commands)
+	reader | commands | export)
 		cp tests/fuzz/corpus/reader/* "$seeds"
 		for trace in tests/golden/v1/*.vtr; do
 			cp "$trace" "$seeds/golden-${trace##*/}"
@@ -21,7 +21,7 @@ for f; do
 		;;
 	esac
 	case $f in
-	commands) cat tests/golden/v1/named.vtr tests/golden/v1/named.2.names >"$seeds/named" ;;
+	commands | export) cat tests/golden/v1/named.vtr tests/golden/v1/named.2.names >"$seeds/named" ;;
 	census) cp tests/golden/v1/*.names "$seeds" ;;
 	esac
 	if ! afl-fuzz -V "${TIME:-60}" -t 5000 -m none -i "$seeds" -o "$out" \

@@ -301,6 +301,38 @@ static void test_cut_before_another(void **state)
 	oomtext_release(&t);
 }
 
+/* Logs put "..." for what they leave out: the rest is read, without it there is no message. */
+static void test_middle_cut_out(void **state)
+{
+	static const char rest[] = "GPU 3 has a total capacity of 8.00 GiB of which 1.00 GiB is free. Of the allocated memory "
+				   "5.00 GiB is allocated by PyTorch, and 1.00 GiB is reserved by PyTorch but unallocated.";
+	static const char *const before[] = { "CUDA out of memory. Tried to allocate ... ", "CUDA out of memory. Tried to all... ",
+					      "...", "CUDA out of memory. Tried to allocate 2.00 \xe2\x80\xa6 " };
+	char text[512];
+	struct oom_text t;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
+		snprintf(text, sizeof(text), "%s%s", before[i], rest);
+		read_text(&t, text, strlen(text));
+		assert_int_equal(t.nr_messages, 1);
+		assert_int_equal(t.message[0].wording, OOM_SENTENCES);
+		assert_int_equal(t.message[0].device, 3);
+		assert_false(t.message[0].requested.known);
+		assert_near(t.message[0].free.bytes, GIB, 1);
+		assert_near(t.message[0].unused.bytes, GIB, 1);
+		oomtext_release(&t);
+	}
+	snprintf(text, sizeof(text), "CUDA out of memory. ... %s", strstr(rest, "Of the"));
+	read_text(&t, text, strlen(text));
+	assert_int_equal(t.nr_messages, 1);
+	assert_near(t.message[0].allocated.bytes, 5 * GIB, 1);
+	oomtext_release(&t);
+	read_text(&t, rest, sizeof(rest) - 1);
+	assert_int_equal(t.nr_messages, 0);
+	oomtext_release(&t);
+}
+
 /* A figure that the text lacks proves nothing: what it would decide is told, and no verdict is firm that it
  * may change. */
 static void test_missing_figures(void **state)
@@ -379,6 +411,7 @@ int main(void)
 		cmocka_unit_test(test_impossible),
 		cmocka_unit_test(test_spellings),
 		cmocka_unit_test(test_cut_before_another),
+		cmocka_unit_test(test_middle_cut_out),
 		cmocka_unit_test(test_missing_figures),
 		cmocka_unit_test(test_where_a_missing_figure_decides),
 	};
