@@ -267,7 +267,7 @@ static bool set_roundup(struct words *w)
 			return wrong(w, "Expected closing bracket ']' in ConfigTokenizer but reached end of config");
 		if (!list_entry(w, &last))
 			return false;
-		if (strcmp(word(w), "]") != 0 && !expect(w, ","))
+		if (w->at < w->nr && strcmp(word(w), "]") != 0 && !expect(w, ","))
 			return false;
 	}
 	w->at++;
