@@ -20,9 +20,9 @@ static bool of_peak(const struct advice_job *j, struct advice *a, const struct f
 	const struct frag_figures *p = &d->moment[FRAG_PEAK].figures;
 
 	a->peak_bytes = j->device->books->reserved_peak_bytes;
-	a->after_bytes = d->expandable.peak_bytes;
+	a->after_bytes = expandable_peak(&d->expandable);
 	a->evidence = SAID(expandable_unused, fact_bytes("reserved", p->reserved), fact_bytes("cached", p->cached),
-			   fact_bytes("stuck", p->stuck), fact_bytes("after", d->expandable.peak_bytes));
+			   fact_bytes("stuck", p->stuck), fact_bytes("after", expandable_peak(&d->expandable)));
 	return true;
 }
 
@@ -30,7 +30,7 @@ bool advice_expandable(const struct advice_job *j, struct advice *a)
 {
 	const struct frag_device *d = frag_of(j->frag, j->device);
 
-	if (!d || frag_is_expandable(d) || d->expandable.is_full || !d->expandable.peak_bytes)
+	if (!d || frag_is_expandable(d) || !expandable_peak(&d->expandable))
 		return false;
 	a->of_reserved = true;
 	if (!(j->asked ? of_failure : of_peak)(j, a, d))

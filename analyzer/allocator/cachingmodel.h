@@ -68,6 +68,9 @@ void cachingmodel_end_private(struct cachingmodel *m, uint32_t private_id);
 /* Would a request be served from what is cached, as things stand? */
 bool cachingmodel_is_cached(const struct cachingmodel *m, const struct cachingmodel_request *r);
 
+/* Bytes that emptying the cache would give back, but for what waits for other streams. */
+uint64_t cachingmodel_whole(const struct cachingmodel *m);
+
 /* Valid until the next call. */
 const struct cachingmodel_figures *cachingmodel_figures(const struct cachingmodel *m);
 

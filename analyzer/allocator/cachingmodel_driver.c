@@ -34,9 +34,9 @@ static void reserve(struct cachingmodel *m, uint64_t bytes, uint64_t calls)
 	m->at_peak = true;
 }
 
-static uint64_t page_bytes(struct cachingmodel *m, const struct modelblock *b)
+static uint64_t page_bytes(const struct cachingmodel *m, const struct modelblock *b)
 {
-	return pool_of(m, b)->small ? TORCH_SMALL_SEGMENT : m->conf.large_segment_bytes;
+	return m->pool[m->list[b->list].pool].small ? TORCH_SMALL_SEGMENT : m->conf.large_segment_bytes;
 }
 
 /* ---- ordinary segments -------------------------------------------------------------------------- */
@@ -229,6 +229,38 @@ static void give_list(struct cachingmodel *m, uint32_t list)
 			give_segment(m, block[i]);
 	}
 	free(block);
+}
+
+/* What of a free block could go back. */
+static uint64_t whole_bytes(const struct cachingmodel *m, uint32_t n)
+{
+	const struct modelblock *b = &m->block[n];
+	uint64_t page, offset, from, to;
+
+	if (!b->arena)
+		return is_whole(b) ? b->size : 0;
+	page = page_bytes(m, b);
+	offset = b->address - m->arena[b->arena - 1].base;
+	from = (offset + page - 1) / page * page;
+	to = (offset + b->size) / page * page;
+	return to > from ? to - from : 0;
+}
+
+uint64_t cachingmodel_whole(const struct cachingmodel *m)
+{
+	const struct freeblocks_entry *e;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < m->nr_lists; i++) {
+		const struct freeblocks *f = &m->list[i].free;
+		const struct modelpool *pool = &m->pool[m->list[i].pool];
+
+		if (pool->private_id != CACHINGMODEL_COMMON && !pool->ended)
+			continue;
+		for (struct freeblocks_place p = { 0 }; (e = freeblocks_at(f, p)); p = freeblocks_next(f, p))
+			bytes += whole_bytes(m, e->block);
+	}
+	return bytes;
 }
 
 void modeldriver_give_pool(struct cachingmodel *m, uint32_t pool)

@@ -298,7 +298,7 @@ static void tensor_oom(struct frag_device *d, const struct tfmt_event *ev, uint6
 	shortage_over(d, ev, time_ns, -1); /* it failed: that is said, not that it was tried again */
 	d->has_failed = true;
 	d->failed_ns = time_ns;
-	d->failed_kept = d->expandable.segments.reserved_bytes - d->expandable.segments.whole_bytes;
+	d->failed_kept = expandable_kept(&d->expandable);
 	if (free_bytes < ev->size || largest >= ev->size)
 		return;
 	harm(d, FRAG_FAILED, ev, time_ns, free_bytes, largest);
@@ -537,8 +537,9 @@ bool frag_is_expandable(const struct frag_device *d)
 uint64_t frag_saved_by_growing(const struct frag_device *d)
 {
 	uint64_t reserved = d->moment[FRAG_PEAK].figures.reserved;
+	uint64_t peak = expandable_peak(&d->expandable);
 
-	return reserved > d->expandable.peak_bytes ? reserved - d->expandable.peak_bytes : 0;
+	return reserved > peak ? reserved - peak : 0;
 }
 
 uint64_t frag_forced_bytes(const struct frag_device *d)
@@ -560,7 +561,7 @@ bool frag_is_stuck(const struct frag_device *d)
 /* Did it matter where the blocks lay? Nothing says that it did not where segments grow already. */
 static bool growing_would_help(const struct frag_device *d)
 {
-	return frag_is_expandable(d) || d->expandable.is_full ||
+	return frag_is_expandable(d) ||
 	       (double)frag_saved_by_growing(d) > FRAG_SAVED_SHARE * (double)d->moment[FRAG_PEAK].figures.reserved;
 }
 

@@ -155,9 +155,6 @@ uint64_t segments_largest_of(const struct segments *s, uint32_t pool);
 /* Has the pool a free block of at least this size? */
 bool segments_fits(const struct segments *s, uint32_t pool, uint64_t size);
 
-/* The smallest free block of at least so many bytes that begins in [from, to), but not at `except`; 0 = none. */
-uint64_t segments_best_fit(const struct segments *s, uint64_t from, uint64_t to, uint64_t size, uint64_t except);
-
 /* Remember the blocks that are live now, instead of those of the mark before. */
 void segments_mark(struct segments *s);
 

@@ -49,37 +49,6 @@ uint64_t segments_largest_free(const struct segments *s)
 	return s->root ? s->block[s->root].max_free : 0;
 }
 
-struct fit {
-	uint64_t from, to, size, except;
-	uint64_t found, found_size;
-};
-
-/* Only trees with a block that is large enough are entered, in order of address: of equals the first stays. */
-static void search_fit(const struct segments *s, uint32_t n, struct fit *fit)
-{
-	const struct segments_block *b = n ? &s->block[n] : NULL;
-
-	if (!b || b->max_free < fit->size || fit->found_size == fit->size)
-		return;
-	if (b->address > fit->from)
-		search_fit(s, b->left, fit);
-	if (b->address >= fit->from && b->address < fit->to && blocktree_free_bytes(b) >= fit->size &&
-	    b->address != fit->except && (!fit->found || b->size < fit->found_size)) {
-		fit->found = b->address;
-		fit->found_size = b->size;
-	}
-	if (b->address < fit->to)
-		search_fit(s, b->right, fit);
-}
-
-uint64_t segments_best_fit(const struct segments *s, uint64_t from, uint64_t to, uint64_t size, uint64_t except)
-{
-	struct fit fit = { from, to, size, except, 0, 0 };
-
-	search_fit(s, s->root, &fit);
-	return fit.found;
-}
-
 void segments_each(const struct segments *s, bool at_mark,
 		   void (*fn)(void *ctx, const struct segments_block *b, const struct segment *g), void *ctx)
 {

@@ -289,7 +289,7 @@ static void text_figures(struct emit *e, const struct frag_view *v)
 		   human_bytes(b, end->empty_cache));
 	if (!frag_is_expandable(v->d))
 		emit_label(e, NULL, "expandable", "segments would reserve about %s at the peak",
-			   human_bytes(a, v->d->expandable.peak_bytes));
+			   human_bytes(a, expandable_peak(&v->d->expandable)));
 	if (v->d->disagreements)
 		emit_label(e, NULL, "not known", "some segments: what is stuck is an estimate");
 }
@@ -405,7 +405,7 @@ void json_frag(struct emit *e, const struct frag_view *v)
 	emit_object_begin(e, "expandable_segments", NULL);
 	emit_bool(e, "in_use", NULL, v->d && frag_is_expandable(v->d));
 	if (v->d && !frag_is_expandable(v->d))
-		emit_uint(e, "reserved_peak_bytes", NULL, v->d->expandable.peak_bytes);
+		emit_uint(e, "reserved_peak_bytes", NULL, expandable_peak(&v->d->expandable));
 	else
 		emit_null(e, "reserved_peak_bytes", NULL);
 	if (v->d && v->d->moment[FRAG_FAILURE].reached && !frag_is_expandable(v->d))
