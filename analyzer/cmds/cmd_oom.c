@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/allocator/frag.h"
 #include "analyzer/base/human.h"
 #include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/oom/autopsy_facts.h"
+#include "analyzer/oom/failurewatch.h"
 #include "analyzer/oom/fatal.h"
 #include "analyzer/oom/killing.h"
 #include "analyzer/oom/oomtext.h"
@@ -317,37 +317,16 @@ static int print_recorded(struct emit *e, const struct replay *m, const struct f
 	return err;
 }
 
-/* What is followed while the recording is loaded: failures, and how the cached memory is cut up. */
-struct watch {
-	struct failures failures;
-	struct frag frag;
-};
-
-static void watch_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev,
-			  uint64_t time_ns)
-{
-	struct watch *w = ctx;
-
-	if (!ev->before)
-		failures_observe(&w->failures, process, ev, time_ns);
-	frag_observe(&w->frag, process, ev, time_ns);
-	if (ev->kind == TFMT_TENSOR_OOM && !ev->before)
-		failures_set_cached(&w->failures, process, ev->device,
-				    frag_largest_cached(&w->frag, process, ev->device, ev->stream));
-}
-
 static int explain_recording(const char *path, const struct oom_opts *o)
 {
-	struct watch watch = { .failures = FAILURES_INIT };
-	struct replay_options load = {
-		.lives = true, .modules = true, .observe = watch_observe, .observe_past = true, .ctx = &watch,
-	};
+	struct failurewatch watch;
+	struct replay_options load = failurewatch_options(&watch);
 	struct replay m = REPLAY_INIT;
 	int ret, damaged = CMD_FINE;
 	bool is_fatal = false;
 	struct emit *e;
 
-	frag_init(&watch.frag);
+	failurewatch_init(&watch);
 	ret = rules_load();
 	if (!ret)
 		ret = replay_load(&m, path, &load);
@@ -357,8 +336,7 @@ static int explain_recording(const char *path, const struct oom_opts *o)
 		ret = print_recorded(e, &m, &watch.failures, o->verbose, &is_fatal);
 		ret = ret ? emit_fail(e, "cannot read '%s' a second time", path) : emit_close(e);
 	}
-	failures_release(&watch.failures);
-	frag_release(&watch.frag);
+	failurewatch_release(&watch);
 	replay_release(&m);
 	if (ret == CMD_FINE && damaged == CMD_FINE && o->exit_code && is_fatal)
 		return CMD_FINDING;

@@ -7,7 +7,11 @@
 #include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/gpu/gpunames.h"
+#include "analyzer/oom/failurewatch.h"
+#include "analyzer/oom/fatal.h"
+#include "analyzer/pages/print_autopsy.h"
 #include "analyzer/pages/print_recording.h"
+#include "analyzer/purpose/rules.h"
 #include "analyzer/ui/options.h"
 #include "analyzer/whatif/search.h"
 #include "analyzer/whatifpages/print_whatif.h"
@@ -127,12 +131,72 @@ static size_t make_settings(const struct whatif_opts *o, const struct whatif_set
 	return nr;
 }
 
+static struct replay_failure failure_of(const struct replay_process *p, const struct tried *t)
+{
+	uint64_t used = t->oom_reserved + t->oom_others;
+
+	return (struct replay_failure){
+		.path = p->path,
+		.ordinal = t->oom_taking,
+		.bytes = t->oom_bytes,
+		.reserved_bytes = t->oom_reserved,
+		.capacity_bytes = t->capacity,
+		.free_bytes = used < t->capacity ? t->capacity - used : 0,
+	};
+}
+
+/*
+ * The autopsy of the request at which memory runs out, by reading the recording once more up to there; in JSON its findings.
+ * Of what to do, nothing is computed: advice is about the job that was recorded.
+ */
+static int explain_failure(struct emit *e, const struct whatif *w, const struct replay *m)
+{
+	const struct whatif_device *d = NULL;
+	struct failurewatch watch;
+	struct replay_options load = failurewatch_options(&watch);
+	struct replay_failure failure;
+	struct advices none = ADVICES_INIT;
+	struct autopsy a = AUTOPSY_INIT;
+	struct replay again = REPLAY_INIT;
+	const struct replay_device *device;
+	int ret;
+
+	for (size_t i = 0; i < w->nr_devices && !d; i++)
+		if (w->device[i]->tried[0].is_over)
+			d = w->device[i];
+	if (!d) {
+		print_autopsy_findings(e, NULL);
+		return CMD_FINE;
+	}
+	failure = failure_of(d->process, &d->tried[0]);
+	load.failure = &failure;
+	load.quiet = true;
+	failurewatch_init(&watch);
+	ret = rules_load();
+	if (!ret)
+		ret = replay_load(&again, m->recording.path, &load);
+	device = ret ? NULL : fatal_device(&watch.failures, &again);
+	if (device) {
+		autopsy_make(&a, &again, device, &watch.failures);
+		emit_blank(e);
+		if (emit_is_text(e))
+			print_autopsy(e, &a, &none, 0, false);
+	}
+	print_autopsy_findings(e, device ? &a : NULL);
+	autopsy_release(&a);
+	advices_release(&none);
+	failurewatch_release(&watch);
+	replay_release(&again);
+	return ret;
+}
+
 static int result_print(const struct whatif *w, const struct replay *m, const struct whatif_opts *o,
 			const struct attempts *a)
 {
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/whatif/1");
 	struct search_total total[SEARCH_MAX];
 	struct whatif_view v = { .m = m, .conf = o->conf, .is_uncached = o->no_caching };
+	int ret;
 
 	print_recording(e, m);
 	if (o->search) {
@@ -158,7 +222,8 @@ static int result_print(const struct whatif *w, const struct replay *m, const st
 		print_whatif_device(e, &v);
 	}
 	emit_array_end(e);
-	return emit_close(e);
+	ret = emit_is_csv(e) ? CMD_FINE : explain_failure(e, w, m);
+	return emit_close(e) || ret ? CMD_TROUBLE : CMD_FINE;
 }
 
 /* Is there anything to replay, and does the recorded version take the settings? */

@@ -4,6 +4,7 @@
 #include "analyzer/replay/eventloop.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- what the ledger says --------------------------------------------------------------------- */
 
@@ -126,7 +127,7 @@ static inline bool is_observed(const struct tfmt_event *ev, const struct replay_
 	return ev->kind != but_for && !(ev->flags & TFMT_FLAG_TEARDOWN) && (!ev->before || o->observe_past);
 }
 
-void eventloop_enter(struct replay_process *p, const struct tfmt_event *ev, int nr, const struct replay_options *o)
+static void enter_events(struct replay_process *p, const struct tfmt_event *ev, int nr, const struct replay_options *o)
 {
 	uint8_t but_for = o->observe_no_frees ? TFMT_TENSOR_FREE : TFMT_NONE;
 	const struct tfmt_event *end = ev + nr;
@@ -143,6 +144,53 @@ void eventloop_enter(struct replay_process *p, const struct tfmt_event *ev, int 
 		if (is_observed(ev, o, but_for) && o->observe)
 			o->observe(o->ctx, p, ev, replay_time(p, ev->time_ns));
 	}
+}
+
+/* The one of these events at which a request is to fail; NULL: none of them is. */
+static const struct tfmt_event *failing(const struct replay_process *p, const struct tfmt_event *ev, int nr,
+					const struct replay_options *o)
+{
+	if (!o->failure || p->has_failed || strcmp(o->failure->path, p->path) != 0)
+		return NULL;
+	for (int i = 0; i < nr; i++)
+		if (ev[i].ordinal == o->failure->ordinal && !ev[i].before)
+			return &ev[i];
+	return NULL;
+}
+
+/* The event at which a request is to fail, as that failure; what comes after it is passed over. */
+static void enter_failure(struct replay_process *p, const struct tfmt_event *at, const struct replay_options *o)
+{
+	struct tfmt_event failure = *at, sample = *at;
+
+	if (o->failure->capacity_bytes) {
+		sample.kind = TFMT_MEMORY_INFO;
+		sample.flags = 0;
+		sample.size = o->failure->free_bytes;
+		sample.aux = o->failure->capacity_bytes;
+		enter_event(p, &sample, false);
+	}
+	failure.kind = TFMT_TENSOR_OOM;
+	failure.flags &= (uint16_t)~TFMT_SPACE_MASK;
+	failure.aux = o->failure->reserved_bytes;
+	failure.address = books_device(p->books, at->device)->allocated_bytes;
+	failure.size = o->failure->bytes;
+	failure.shape = 0;
+	enter_event(p, &failure, false);
+	if (o->observe)
+		o->observe(o->ctx, p, &failure, replay_time(p, at->time_ns));
+	p->has_failed = true;
+}
+
+void eventloop_enter(struct replay_process *p, const struct tfmt_event *ev, int nr, const struct replay_options *o)
+{
+	const struct tfmt_event *fails = failing(p, ev, nr, o);
+
+	if (p->has_failed)
+		return;
+	enter_events(p, ev, fails ? (int)(fails - ev) : nr, o);
+	if (fails)
+		enter_failure(p, fails, o);
 }
 
 void eventloop_miss(struct replay_process *p)

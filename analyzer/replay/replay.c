@@ -174,7 +174,7 @@ static void process_ask(struct replay_process *p)
 		p->kept_ns = replay_time(p, kept_ns);
 		p->last_ns = p->last_ns > p->kept_ns ? p->last_ns : p->kept_ns;
 	}
-	p->end = end_of(p->summary);
+	p->end = p->has_failed ? REPLAY_END_UNKNOWN : end_of(p->summary);
 	p->rank = info_number(p, "rank");
 	p->local_rank = info_number(p, "local_rank");
 	p->world_size = info_number(p, "world_size");
@@ -276,6 +276,8 @@ static void add_devices(struct replay *m, struct replay_process *p)
 		if (!device->is_unlimited)
 			device->capacity_bytes = device->info.capacity_bytes ? device->info.capacity_bytes
 									     : books_residual(p->books, i)->last.total;
+		if (p->has_failed && m->options.failure->capacity_bytes)
+			device->capacity_bytes = m->options.failure->capacity_bytes;
 		device->has_tensors = books->tensor_allocs || books->tensor_ooms;
 	}
 }

@@ -27,6 +27,17 @@ extern const char *const replay_end_names[];
 
 struct replay_process;
 
+/*
+ * A recording as it would have gone had memory run out: of the process of this trace, the event with this ordinal, a tensor's
+ * allocation or the first call that took memory for it, is the failure of a request for so many bytes, and nothing follows.
+ */
+struct replay_failure {
+	const char *path; /* of the trace */
+	uint64_t ordinal, bytes;
+	uint64_t reserved_bytes; /* by the framework, when it fails */
+	uint64_t capacity_bytes, free_bytes; /* of the GPU, and what the driver has left of it; capacity 0: as recorded */
+};
+
 /* What is asked of a replay; zeroed: its books alone. */
 struct replay_options {
 	bool has_at;
@@ -43,6 +54,7 @@ struct replay_options {
 	struct lives_window *window; /* with lives: blocks of the first process to be kept one by one; may be NULL */
 	const struct lives_follower *follower; /* with lives: is told of every block of all processes; may be NULL */
 	bool names; /* read the censuses beside the traces (process->names), and keep lives where there are any */
+	const struct replay_failure *failure; /* end it so; may be NULL */
 	bool modules; /* find the modules that tensor blocks were allocated in (process->modulepaths) */
 };
 
@@ -72,6 +84,7 @@ struct replay_process {
 	uint64_t start_ns;                /* its start on the recording's clock */
 	uint64_t last_ns;                 /* its last event on the recording's clock */
 	uint64_t last_event_ns;           /* likewise, CLOCK_MONOTONIC */
+	bool has_failed;                  /* as struct replay_failure says: what follows does not count */
 	bool is_over;                     /* all of its events were read, and its accounts are closed */
 	bool is_kept;                     /* a flight recorder has dropped its beginning: */
 	uint64_t kept_ns;                 /* where the rest begins, on the recording's clock; else 0 */

@@ -20,6 +20,7 @@ void tried_close(struct tried *t)
 
 void tried_set_others(struct tried *t, uint64_t bytes)
 {
+	t->others = bytes;
 	if (t->caching)
 		cachingmodel_set_others(t->caching, bytes);
 	else

@@ -14,10 +14,12 @@ struct tried {
 
 	uint64_t ooms; /* requests that failed */
 	uint64_t oom_event, oom_bytes, oom_ns; /* the first of them: its event's ordinal, what it asked for, when */
-	uint64_t oom_reserved, oom_allocated;
+	uint64_t oom_taking; /* ordinal of the event by which memory for it came in the recording */
+	uint64_t oom_reserved, oom_allocated, oom_others;
 	uint64_t saved; /* requests that failed in the recording, and are served */
 
 	/* private */
+	uint64_t others;
 	struct cachingmodel *caching;
 	struct plainmodel *plain;
 	struct cachingmodel_figures before; /* until the device was reset */

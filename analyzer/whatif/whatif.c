@@ -110,7 +110,7 @@ static struct whatif_device *get_device(struct whatif *w, const struct replay_pr
 	d->ordinal = ordinal;
 	d->books = books_device(process->books, ordinal);
 	d->live = blocks_open();
-	d->differing_event = TFMT_NO_ORDINAL;
+	d->differing_event = d->taking_event = TFMT_NO_ORDINAL;
 	d->recorded.conf = recorded_conf(process, whatif_version(process));
 	d->recorded.capacity = recorded_capacity(process, ordinal);
 	tried_open(&d->recorded);
@@ -250,22 +250,25 @@ static uint64_t others_bytes(const struct whatif_device *d)
 
 /* ---- serving ------------------------------------------------------------------------------------ */
 
-static void note_failure(struct tried *t, const struct tfmt_event *ev, uint64_t bytes, uint64_t time_ns)
+/* taking: the call that took memory for the request in the recording, TFMT_NO_ORDINAL if none did. */
+static void note_failure(struct tried *t, const struct tfmt_event *ev, uint64_t bytes, uint64_t time_ns, uint64_t taking)
 {
 	struct cachingmodel_figures f = tried_figures(t);
 
 	if (t->ooms++)
 		return;
 	t->oom_event = ev->ordinal;
+	t->oom_taking = taking == TFMT_NO_ORDINAL ? ev->ordinal : taking;
 	t->oom_bytes = bytes;
 	t->oom_ns = time_ns;
 	t->oom_reserved = f.reserved;
+	t->oom_others = t->others;
 	t->oom_allocated = f.allocated;
 }
 
 /* A request that the program was served. */
 static void serve(struct tried *t, struct cachingmodel_request r, struct asked asked, uint64_t others,
-		  const struct tfmt_event *ev, uint64_t time_ns)
+		  const struct tfmt_event *ev, uint64_t time_ns, uint64_t taking)
 {
 	if (t->is_over)
 		return;
@@ -273,7 +276,7 @@ static void serve(struct tried *t, struct cachingmodel_request r, struct asked a
 	tried_set_others(t, others);
 	if (tried_alloc(t, &r))
 		return;
-	note_failure(t, ev, r.bytes, time_ns);
+	note_failure(t, ev, r.bytes, time_ns, taking);
 	t->is_over = true;
 }
 
@@ -285,7 +288,7 @@ static void serve_failed(struct tried *t, const struct cachingmodel_request *r, 
 		return;
 	tried_set_others(t, others);
 	if (!tried_alloc(t, r)) {
-		note_failure(t, ev, r->bytes, time_ns);
+		note_failure(t, ev, r->bytes, time_ns, TFMT_NO_ORDINAL);
 		return;
 	}
 	t->saved++;
@@ -326,10 +329,11 @@ static void alloc(struct whatif_device *d, const struct tfmt_event *ev, uint64_t
 	d->is_kept |= ev->before;
 	if (d->is_refused && d->refused_thread == ev->thread)
 		d->is_refused = false;
-	serve(&d->recorded, r, asked, others, ev, time_ns);
+	serve(&d->recorded, r, asked, others, ev, time_ns, d->taking_event);
 	r.segment = 0;
 	for (size_t i = 0; i < d->nr_tried; i++)
-		serve(&d->tried[i], r, asked, others, ev, time_ns);
+		serve(&d->tried[i], r, asked, others, ev, time_ns, d->taking_event);
+	d->taking_event = TFMT_NO_ORDINAL;
 	compare(d, ev);
 }
 
@@ -355,6 +359,7 @@ static void release(struct whatif_device *d, const struct tfmt_event *ev)
 	uint32_t slot;
 
 	d->completed_address = 0;
+	d->taking_event = TFMT_NO_ORDINAL;
 	d->is_emptied = false;
 	if (!slot_take(d, ev->address, &slot))
 		return;
@@ -438,6 +443,8 @@ static void driver_alloc(struct whatif_device *d, const struct tfmt_event *ev, u
 {
 	if (ev->flags & TFMT_FLAG_MODELLED)
 		return;
+	if (d->taking_event == TFMT_NO_ORDINAL && space_of(ev) != TFMT_SPACE_RESERVED)
+		d->taking_event = ev->ordinal;
 	if (books_is_pooled_tensor(d->process->books, ev)) {
 		d->is_pooled = true;
 		d->told_address = ev->address;

@@ -48,6 +48,7 @@ struct whatif_device {
 	struct arenas arenas;
 	uint64_t told_address, told_bytes, completed_address; /* by the allocator, just now */
 	bool has_tracker;
+	uint64_t taking_event; /* the first call since the latest tensor's event that took memory; TFMT_NO_ORDINAL: none */
 	bool is_emptied;      /* the cache was emptied, and nothing was asked for since */
 	bool was_capturing;
 	uint32_t nr_captures; /* each may have a pool of its own */

@@ -104,6 +104,9 @@ def test_a_smaller_gpu(vramtrace, told, run):
         (seen,) = vramtrace.json("report", done.path)["devices"]
         assert device["peak_reserved_bytes"] == seen["reserved"]["peak_bytes"]
         assert device["ooms"] == seen["tensor"]["ooms"]
+        predicted = vramtrace.json("whatif", "--capacity", capacity, run("gpt").path)["findings"]
+        found = vramtrace.json("oom", done.path)["findings"]
+        assert [(one["verdict"], one["certainty"], one["facts"]) for one in predicted] == [(one["verdict"], one["certainty"], one["facts"]) for one in found]
 
 
 def test_the_smallest_gpu(vramtrace, run):
