@@ -19,10 +19,14 @@
 #define TOP_TEXT 8
 
 struct whatif_opts {
-	const char *conf, *gpu, *torch, *capacity;
+	const char *conf, *gpu, *torch, *capacity, *python;
+	int engine;
 	bool no_caching, search;
 	struct emit_opts emit;
 };
+
+enum engine { ENGINE_MODEL, ENGINE_TORCH };
+static const char *const engine_names[] = { "model", "torch", NULL };
 
 static const struct opt whatif_optv[] = {
 	OPT_STRING('c', "conf", struct whatif_opts, conf, "SETTINGS", "as in PYTORCH_CUDA_ALLOC_CONF (the recorded ones)"),
@@ -30,6 +34,8 @@ static const struct opt whatif_optv[] = {
 	OPT_STRING(0, "gpu", struct whatif_opts, gpu, "NAME", "on such a GPU, as run --simulate names them"),
 	OPT_STRING(0, "torch", struct whatif_opts, torch, "VERSION", "as this version of PyTorch reads settings"),
 	OPT_FLAG(0, "no-caching", struct whatif_opts, no_caching, "with PYTORCH_NO_CUDA_MEMORY_CACHING=1"),
+	OPT_ENUM(0, "engine", struct whatif_opts, engine, engine_names, "torch: the installed PyTorch serves them, too"),
+	OPT_STRING(0, "python", struct whatif_opts, python, "PYTHON", "that has PyTorch, for --engine torch (python3)"),
 	OPT_FLAG(0, "search", struct whatif_opts, search, "try many settings, name the best"),
 	EMIT_OPTIONS(struct whatif_opts, emit),
 	OPT_END
@@ -95,6 +101,8 @@ static int read_setting(const struct whatif_opts *o, struct whatif_setting *s)
 		return ret;
 	s->text = o->conf;
 	s->is_uncached = o->no_caching;
+	if (o->engine == ENGINE_TORCH && (o->search || is_any_gpu(o)))
+		return opt_wrong(&whatif_help, "--engine torch serves one setting on one GPU");
 	if (o->search && (o->conf || o->no_caching))
 		return opt_wrong(&whatif_help, "--search tries settings of its own: it goes without --conf and --no-caching");
 	if (o->conf && o->no_caching)
@@ -191,11 +199,11 @@ static int explain_failure(struct emit *e, const struct whatif *w, const struct 
 }
 
 static int result_print(const struct whatif *w, const struct replay *m, const struct whatif_opts *o,
-			const struct attempts *a)
+			const struct attempts *a, const struct torchengine *torch)
 {
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/whatif/1");
 	struct search_total total[SEARCH_MAX];
-	struct whatif_view v = { .m = m, .conf = o->conf, .is_uncached = o->no_caching };
+	struct whatif_view v = { .m = m, .conf = o->conf, .is_uncached = o->no_caching, .torch = torch };
 	int ret;
 
 	print_recording(e, m);
@@ -226,6 +234,26 @@ static int result_print(const struct whatif *w, const struct replay *m, const st
 	return emit_close(e) || ret ? CMD_TROUBLE : CMD_FINE;
 }
 
+/* The requests of a process, by PyTorch itself. */
+static int serve_by_torch(struct torchengine *t, const struct whatif *w, const struct replay *m, const struct whatif_opts *o)
+{
+	const struct whatif_device *first = w->device[0];
+	const char *recorded = first->process->allocator_conf;
+	struct torchengine_gpu gpu = {
+		.python = o->python ? o->python : "python3",
+		.conf = o->conf ? o->conf : recorded ? recorded : "",
+		.is_uncached = o->no_caching,
+		.capacity = first->tried[0].capacity,
+	};
+
+	for (size_t i = 0; i < w->nr_devices; i++) {
+		if (w->device[i]->process != first->process)
+			return message_error("'%s' has several processes: --engine torch serves one trace", m->recording.path);
+		gpu.nr_devices = w->device[i]->ordinal >= gpu.nr_devices ? w->device[i]->ordinal + 1 : gpu.nr_devices;
+	}
+	return torchengine_run(t, &gpu);
+}
+
 /* Is there anything to replay, and does the recorded version take the settings? */
 static int judge(const struct whatif *w, const struct replay *m, const struct whatif_opts *o)
 {
@@ -245,6 +273,7 @@ int cmd_whatif(int argc, const char **argv)
 	struct whatif_opts o = { 0 };
 	struct whatif_setting asked = { 0 };
 	struct attempts attempts;
+	struct torchengine torch = { 0 };
 	struct whatif w = { .setting = attempts.setting };
 	struct replay_options load = { .observe = whatif_observe, .ctx = &w, .observe_past = true };
 	struct replay m = REPLAY_INIT;
@@ -259,13 +288,21 @@ int cmd_whatif(int argc, const char **argv)
 	if (ret)
 		return ret;
 	w.nr_settings = make_settings(&o, &asked, &attempts);
-	ret = replay_load(&m, argv[1], &load);
+	if (o.engine == ENGINE_TORCH) {
+		w.torch = &torch;
+		ret = torchengine_open(&torch);
+	}
+	if (!ret)
+		ret = replay_load(&m, argv[1], &load);
 	if (!ret)
 		ret = judge(&w, &m, &o);
+	if (!ret && w.torch)
+		ret = serve_by_torch(&torch, &w, &m, &o);
 	if (!ret) {
 		damaged = print_caveats(&m);
-		ret = result_print(&w, &m, &o, &attempts);
+		ret = result_print(&w, &m, &o, &attempts, w.torch);
 	}
+	torchengine_close(&torch);
 	whatif_release(&w);
 	replay_release(&m);
 	return damaged ? damaged : ret;

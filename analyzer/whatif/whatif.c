@@ -108,6 +108,7 @@ static struct whatif_device *get_device(struct whatif *w, const struct replay_pr
 	d = w->device[w->nr_devices++] = heap_alloc(1, sizeof(*d));
 	d->process = process;
 	d->ordinal = ordinal;
+	d->torch = w->torch;
 	d->books = books_device(process->books, ordinal);
 	d->live = blocks_open();
 	d->differing_event = d->taking_event = TFMT_NO_ORDINAL;
@@ -316,6 +317,8 @@ static void alloc(struct whatif_device *d, const struct tfmt_event *ev, uint64_t
 	uint32_t slot;
 
 	if (slot_take(d, ev->address, &slot)) { /* its free was not seen */
+		if (d->torch)
+			torchengine_free(d->torch, d->ordinal, slot);
 		tried_free(&d->recorded, slot, false);
 		for (size_t i = 0; i < d->nr_tried; i++)
 			tried_free(&d->tried[i], slot, false);
@@ -330,6 +333,8 @@ static void alloc(struct whatif_device *d, const struct tfmt_event *ev, uint64_t
 	if (d->is_refused && d->refused_thread == ev->thread)
 		d->is_refused = false;
 	serve(&d->recorded, r, asked, others, ev, time_ns, d->taking_event);
+	if (d->torch)
+		torchengine_alloc(d->torch, d->ordinal, r.slot, asked.most, r.stream, r.private_id);
 	r.segment = 0;
 	for (size_t i = 0; i < d->nr_tried; i++)
 		serve(&d->tried[i], r, asked, others, ev, time_ns, d->taking_event);
@@ -347,6 +352,8 @@ static void failed(struct whatif_device *d, const struct tfmt_event *ev, uint64_
 		r.slot = d->spare_slot[d->nr_spare - 1];
 	r.private_id = r.capturing ? d->capture : CACHINGMODEL_COMMON;
 	d->is_refused = d->is_emptied = false;
+	if (d->torch)
+		torchengine_failed(d->torch, d->ordinal, r.bytes, r.stream);
 	serve_failed(&d->recorded, &r, others, ev, time_ns);
 	for (size_t i = 0; i < d->nr_tried; i++)
 		serve_failed(&d->tried[i], &r, others, ev, time_ns);
@@ -371,6 +378,8 @@ static void release(struct whatif_device *d, const struct tfmt_event *ev)
 	} else {
 		slot_spare(d, slot);
 	}
+	if (d->torch)
+		torchengine_free(d->torch, d->ordinal, slot);
 	tried_free(&d->recorded, slot, pending);
 	for (size_t i = 0; i < d->nr_tried; i++)
 		tried_free(&d->tried[i], slot, pending);
@@ -427,6 +436,8 @@ static void given_back(struct whatif_device *d, const struct tfmt_event *ev, con
 	if (d->is_emptied)
 		return;
 	d->is_emptied = true;
+	if (d->torch)
+		torchengine_empty_cache(d->torch, d->ordinal);
 	tried_empty_cache(&d->recorded);
 	for (size_t i = 0; i < d->nr_tried; i++)
 		tried_empty_cache(&d->tried[i]);

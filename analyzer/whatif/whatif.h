@@ -13,6 +13,7 @@
 
 #include "analyzer/replay/replay.h"
 #include "analyzer/whatif/arenas.h"
+#include "analyzer/whatif/torchengine.h"
 #include "analyzer/whatif/tried.h"
 
 /* One setting to be tried on all devices. */
@@ -26,6 +27,7 @@ struct whatif_setting {
 };
 
 struct whatif_device {
+	struct torchengine *torch; /* NULL: it serves nothing */
 	const struct replay_process *process;
 	uint32_t ordinal;
 	const struct device_books *books;
@@ -62,6 +64,7 @@ struct whatif {
 	size_t nr_settings;
 	struct whatif_device **device;
 	size_t nr_devices, devices_room;
+	struct torchengine *torch; /* is given the requests, too; may be NULL */
 	char wrong[256]; /* what the recorded version of PyTorch says of a setting; "" = nothing */
 };
 

@@ -49,6 +49,22 @@ static void print_event(struct emit *e, const struct tried *t)
 	emit_bool(e, "cut_short", NULL, t->is_over);
 }
 
+/* What PyTorch itself had; null where it was not asked. */
+static void json_torch(struct emit *e, const struct whatif_view *v)
+{
+	const struct torchengine_device *t = v->torch ? &v->torch->device[v->device->ordinal] : NULL;
+
+	if (t && t->is_there) {
+		emit_uint(e, "torch_peak_reserved_bytes", NULL, t->peak_reserved);
+		emit_uint(e, "torch_peak_allocated_bytes", NULL, t->peak_allocated);
+		emit_uint(e, "torch_ooms", NULL, t->failed);
+	} else {
+		emit_null(e, "torch_peak_reserved_bytes", NULL);
+		emit_null(e, "torch_peak_allocated_bytes", NULL);
+		emit_null(e, "torch_ooms", NULL);
+	}
+}
+
 static void json_device(struct emit *e, const struct whatif_view *v)
 {
 	const struct whatif_device *d = v->d;
@@ -70,6 +86,7 @@ static void json_device(struct emit *e, const struct whatif_view *v)
 		   least.peak_reserved < f.peak_reserved ? least.peak_reserved : f.peak_reserved);
 	emit_bytes(e, "recorded_peak_allocated_bytes", NULL, v->device->books->allocated_peak_bytes);
 	emit_bytes(e, "peak_allocated_bytes", NULL, f.peak_allocated);
+	json_torch(e, v);
 	print_event(e, t);
 	emit_uint(e, "recorded_driver_calls", NULL, calls_of(&recorded));
 	emit_uint(e, "driver_calls", NULL, calls_of(&f));
@@ -148,6 +165,18 @@ static void say_out_of_memory(struct emit *e, const struct whatif_view *v)
 			  (unsigned long long)t->saved, (unsigned long long)v->device->books->tensor_ooms);
 }
 
+static void say_torch(struct emit *e, const struct whatif_view *v)
+{
+	const struct torchengine_device *t = v->torch ? &v->torch->device[v->device->ordinal] : NULL;
+	char peak[HUMAN_MAX];
+
+	if (!t || !t->is_there)
+		return;
+	emit_text(e, "PyTorch's own allocator, given the requests: %s reserved at the peak%s%s.", human_bytes(peak, t->peak_reserved),
+		  t->peak_reserved == tried_figures(&v->d->tried[0]).peak_reserved ? ", as the model, to the byte" : "",
+		  t->is_over ? ", and a request failed that was served" : "");
+}
+
 static void say_how_sure(struct emit *e, const struct whatif_view *v)
 {
 	const struct whatif_device *d = v->d;
@@ -185,6 +214,7 @@ void print_whatif_device(struct emit *e, const struct whatif_view *v)
 	emit_heading(e, "%s", print_device_title(title, sizeof(title), v->m, v->device));
 	print_table(e, v);
 	say_out_of_memory(e, v);
+	say_torch(e, v);
 	say_how_sure(e, v);
 }
 

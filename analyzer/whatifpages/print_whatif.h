@@ -14,6 +14,7 @@ struct whatif_view {
 	const struct whatif_device *d;
 	const char *conf;  /* as asked for; NULL: the recorded ones */
 	bool is_uncached;
+	const struct torchengine *torch; /* what PyTorch's own allocator has served; NULL: it was not asked */
 };
 
 /* "conf", "torch" and so on of the top object; in text, the first line. */

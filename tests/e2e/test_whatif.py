@@ -6,6 +6,7 @@ Each job is recorded once with PyTorch's own settings, and predicted for each of
 
 import functools
 import re
+import sys
 
 import pytest
 
@@ -128,6 +129,22 @@ def test_without_caching(told):
     device = told("fragmenting", "--no-caching")
     assert device["peak_reserved_bytes"] < device["recorded_peak_reserved_bytes"]
     assert device["driver_calls"] > 2 * device["recorded_driver_calls"]
+
+
+@pytest.mark.parametrize(
+    ("job", "setting"),
+    [("fragmenting", "expandable"), ("two-streams", "own"), ("llama-lengths", "split-32"), ("growing-cache", "roundup"), ("full", "collecting")],
+)
+def test_pytorch_itself_serves_the_same(told, job, setting):
+    device = told(job, "--conf", SETTINGS[setting], "--engine", "torch", "--python", sys.executable)
+    assert device["torch_peak_reserved_bytes"] == device["peak_reserved_bytes"]
+    assert device["torch_peak_allocated_bytes"] == device["peak_allocated_bytes"]
+    assert device["torch_ooms"] == device["ooms"]
+
+
+def test_no_pytorch_to_serve(vramtrace, run):
+    done = vramtrace.call("whatif", "--engine", "torch", "--python", "/bin/false", run("two-streams").path)
+    assert done.returncode == 2 and "PyTorch served no request" in done.stderr
 
 
 def test_an_endless_gpu_serves_what_failed(told):
