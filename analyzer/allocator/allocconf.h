@@ -24,6 +24,7 @@ enum allocconf_backend {
 	ALLOCCONF_UNCACHED,  /* PYTORCH_NO_CUDA_MEMORY_CACHING=1: no setting, but the same choice */
 };
 
+#define ALLOCCONF_REQUEST_MAX (1ull << 46) /* bytes: no GPU has as much; a damaged recording may ask for more */
 #define ALLOCCONF_INTERVALS 16 /* of roundup_power2_divisions: below 2 MiB, then by powers of two, from 32 GiB */
 
 struct allocconf {

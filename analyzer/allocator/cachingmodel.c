@@ -140,7 +140,7 @@ bool cachingmodel_is_cached(const struct cachingmodel *m, const struct cachingmo
 	uint64_t size = allocconf_rounded(&m->conf, r->bytes);
 	uint32_t list = find_list(m, r, size <= TORCH_SMALL_MAX);
 
-	return list && find_free(m, list - 1, size);
+	return list && r->bytes <= ALLOCCONF_REQUEST_MAX && find_free(m, list - 1, size);
 }
 
 /* ---- a request ---------------------------------------------------------------------------------- */
@@ -231,8 +231,11 @@ static void hand_out(struct cachingmodel *m, uint32_t n, uint32_t slot)
 bool cachingmodel_alloc(struct cachingmodel *m, const struct cachingmodel_request *r)
 {
 	uint64_t size = allocconf_rounded(&m->conf, r->bytes);
-	uint32_t list = get_list(m, r, size <= TORCH_SMALL_MAX), n;
+	uint32_t list, n;
 
+	if (r->bytes > ALLOCCONF_REQUEST_MAX)
+		return false;
+	list = get_list(m, r, size <= TORCH_SMALL_MAX);
 	m->pool[m->list[list].pool].searches++;
 	n = find_free(m, list, size);
 	if (n)

@@ -8,7 +8,7 @@
 #include "analyzer/base/heap.h"
 
 #define GRANULE (2ull << 20)      /* the driver takes memory in pieces of this size */
-#define ENDLESS_BYTES (1ull << 46) /* addresses of an expandable segment where the GPU has no end */
+#define ENDLESS_BYTES (2 * ALLOCCONF_REQUEST_MAX) /* addresses of an expandable segment where the GPU has no end */
 
 /* ---- what there is ------------------------------------------------------------------------------ */
 
@@ -45,7 +45,7 @@ static uint32_t take_segment(struct cachingmodel *m, uint32_t list, uint64_t siz
 {
 	uint64_t charged = (size + GRANULE - 1) / GRANULE * GRANULE, address;
 
-	if (charged > left(m))
+	if (charged > left(m) || charged > m->next_address)
 		return 0;
 	address = r->segment && r->segment_bytes == size ? r->segment : (m->next_address -= charged);
 	reserve(m, size, 1);
@@ -68,13 +68,18 @@ static void give_segment(struct cachingmodel *m, uint32_t n)
 
 /* ---- expandable segments ------------------------------------------------------------------------ */
 
-static uint32_t new_arena(struct cachingmodel *m, uint32_t list)
+/* A range that holds so much, as one unmapped block; 0: no range does. */
+static uint32_t new_arena(struct cachingmodel *m, uint32_t list, uint64_t least)
 {
 	uint64_t total = m->capacity ? m->capacity + m->capacity / 8 : ENDLESS_BYTES, page, size;
 	uint32_t n = modelblock_new(m, list, 0, 0);
 
 	page = page_bytes(m, &m->block[n]);
 	size = (total + page - 1) / page * page;
+	if (size < least || size > m->next_address) {
+		modelblock_drop(m, n);
+		return 0;
+	}
 	m->next_address -= size;
 	m->arena = heap_grow(m->arena, &m->arenas_room, (size_t)m->nr_arenas + 1, sizeof(*m->arena));
 	m->arena[m->nr_arenas++] = (struct modelarena){ m->next_address, size, false };
@@ -101,7 +106,7 @@ static bool has_room(const struct cachingmodel *m, uint32_t n, uint64_t size)
 	return bytes >= size;
 }
 
-/* The block with the lowest address from which on there is room, some of it unmapped; of a new range if there is none. */
+/* The block with the lowest address from which on there is room, some of it unmapped; of a new range if there is none; 0: there can be none. */
 static uint32_t find_room(struct cachingmodel *m, uint32_t list, uint64_t size)
 {
 	const struct freeblocks *unmapped = &m->list[list].unmapped;
@@ -115,7 +120,7 @@ static uint32_t find_room(struct cachingmodel *m, uint32_t list, uint64_t size)
 		if (has_room(m, n, size))
 			return n;
 	}
-	return new_arena(m, list);
+	return new_arena(m, list, size);
 }
 
 /* Map as many pages of an unmapped block as hold so much; it is then a free one, with what was free around it. */
@@ -153,6 +158,8 @@ static uint32_t take_pages(struct cachingmodel *m, uint32_t list, uint64_t size)
 {
 	uint32_t n = find_room(m, list, size);
 
+	if (!n)
+		return 0;
 	if (!m->block[n].mapped && !map(m, n, smaller(m->block[n].size, size)))
 		return 0;
 	while (m->block[n].size < size) {

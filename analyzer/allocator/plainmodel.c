@@ -83,6 +83,8 @@ bool plainmodel_alloc(struct plainmodel *m, uint32_t slot, uint64_t bytes)
 	uint64_t need = reserved_for(m, f->allocated + block, packed);
 	size_t had = m->slots_room;
 
+	if (bytes > ALLOCCONF_REQUEST_MAX)
+		return false;
 	/* The last step of a pool may not fit as a whole. */
 	if (need > f->reserved && !take(m, need) && !(m->is_pool && take(m, rounded(f->allocated + block, GRANULE))))
 		return false;
