@@ -247,6 +247,19 @@ async def advise(
 
 
 @reads
+async def whatif(
+    recording: Recording,
+    conf: Annotated[Optional[str], Field(description="allocator settings as in PYTORCH_CUDA_ALLOC_CONF; none: the recorded ones")] = None,
+    capacity: Annotated[Optional[str], Field(description="on a GPU of this size: 40GiB, unlimited; unknown: which is enough")] = None,
+    gpu: Annotated[Optional[str], Field(description="on such a GPU: a100-40, l4, h100")] = None,
+    search: Annotated[bool, Field(description="try many settings and name the best, instead of conf")] = False,
+    timeout_s: Timeout = 60,
+) -> Document:
+    """What the recorded job would reserve under other allocator settings or on another GPU, and where it would run out."""
+    return await ask("whatif", recording, conf=conf, capacity=capacity, gpu=gpu, search=search, timeout_s=timeout_s)
+
+
+@reads
 async def check(
     recording: Recording,
     max_peak: Annotated[Optional[str], Field(description="most that tensors may hold at once: 20GiB")] = None,

@@ -16,7 +16,7 @@ from mcp import Client, MCPError, StdioServerParameters, stdio_client
 import schemas
 from harness import LIMIT_S, TREE, program_environment
 
-TOOLS = {"run", "report", "oom", "leaks", "peak", "advise", "check", "diff"}
+TOOLS = {"run", "report", "oom", "leaks", "peak", "advise", "whatif", "check", "diff"}
 JOB = """
 import os, sys, torch
 print("chatter on stdout: {'jsonrpc': '2.0'}", flush=True)
@@ -155,7 +155,7 @@ def test_checks_limits(agent, fitted):
     "tool, arguments",
     [
         ("report", {}), ("leaks", {"top": 2}), ("advise", {"all": True}), ("peak", {"by": "category", "at": "end"}),
-        ("peak", {"top": 1}),
+        ("peak", {"top": 1}), ("whatif", {"conf": "expandable_segments:True"}), ("whatif", {"search": True}),
     ],
 )
 def test_documents_are_the_commands_own(agent, fitted, vramtrace, tool, arguments):
