@@ -228,13 +228,23 @@ static void hand_out(struct cachingmodel *m, uint32_t n, uint32_t slot)
 	m->at_peak = false;
 }
 
+/* What no GPU has is asked for: PyTorch gives back all that is cached before it says so. */
+static bool refuse(struct cachingmodel *m, const struct cachingmodel_request *r)
+{
+	if (!r->capturing) {
+		cachingmodel_empty_cache(m);
+		m->figures.retries++;
+	}
+	return false;
+}
+
 bool cachingmodel_alloc(struct cachingmodel *m, const struct cachingmodel_request *r)
 {
 	uint64_t size = allocconf_rounded(&m->conf, r->bytes);
 	uint32_t list, n;
 
 	if (r->bytes > ALLOCCONF_REQUEST_MAX)
-		return false;
+		return refuse(m, r);
 	list = get_list(m, r, size <= TORCH_SMALL_MAX);
 	m->pool[m->list[list].pool].searches++;
 	n = find_free(m, list, size);

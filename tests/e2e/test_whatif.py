@@ -125,6 +125,13 @@ def test_a_search_finds_what_a_run_saves(vramtrace, run):
     assert saving["reserved_bytes.all.peak"] == best["peak_reserved_bytes"] < own["reserved_bytes.all.peak"] // 2
 
 
+def test_a_request_that_no_gpu_could_serve(vramtrace, record):
+    done = record("whatif.py", "absurd")
+    (device,) = vramtrace.json("whatif", done.path)["devices"]
+    assert device["model_exact"] and device["ooms"] == 1
+    assert vramtrace.json("whatif", "--capacity", "unlimited", "--no-caching", done.path)["devices"][0]["ooms"] == 1
+
+
 def test_without_caching(told):
     device = told("fragmenting", "--no-caching")
     assert device["peak_reserved_bytes"] < device["recorded_peak_reserved_bytes"]

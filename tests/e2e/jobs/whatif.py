@@ -166,6 +166,16 @@ def full(options):
         kept.append(torch.empty(5 << 30, dtype=torch.uint8, device="cuda"))
 
 
+def absurd(options):
+    """A request that no GPU could serve, for which the cache is emptied all the same."""
+    cached = torch.empty(30 * MIB, dtype=torch.uint8, device="cuda")
+    del cached
+    try:
+        torch.empty(1 << 47, dtype=torch.uint8, device="cuda")
+    except torch.OutOfMemoryError:
+        torch.empty(10 * MIB, dtype=torch.uint8, device="cuda")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("case")
