@@ -424,15 +424,15 @@ static bool gives_back_by_itself(const struct allocconf *c)
 /* Memory of a range in use goes back to the driver: because the program asked for it, or for want of it? */
 static void given_back(struct whatif_device *d, const struct tfmt_event *ev, const struct arena *arena)
 {
-	bool in_want = d->is_refused && d->refused_thread == ev->thread;
+	bool in_want = d->is_refused && d->refused_thread == ev->thread, is_asked = is_in_empty_cache(d, ev);
 
-	if (!is_in_empty_cache(d, ev) && (in_want || gives_back_by_itself(&d->recorded.conf)))
-		return;
-	if (arena->private_id) {
+	if (arena->private_id) { /* its graph, or MemPool, has gone; a MemPool takes nothing else along */
 		tried_end_private(&d->recorded, arena->private_id);
 		for (size_t i = 0; i < d->nr_tried; i++)
 			tried_end_private(&d->tried[i], arena->private_id);
 	}
+	if (!is_asked && (in_want || arena->private_id || gives_back_by_itself(&d->recorded.conf)))
+		return;
 	if (d->is_emptied)
 		return;
 	d->is_emptied = true;

@@ -38,8 +38,6 @@ JOBS = {
     "mem-pool": ("whatif.py", "pools"),
     "full": ("whatif.py", "full"),
 }
-# The model does not tell a MemPool's blocks from the common pool's when both would have had to ask the driver.
-NOT_IN_STEP = {"mem-pool"}
 FAILS = {("full", "collecting")}  # half of the GPU is not enough for it: the job ends
 
 
@@ -71,8 +69,7 @@ def told(vramtrace, run):
 def test_recorded_settings_reserve_what_was_reported(told, job):
     device = told(job)
     assert device["events_compared"] > 20
-    if job not in NOT_IN_STEP:
-        assert (device["events_differing"], device["model_exact"]) == (0, True)
+    assert (device["events_differing"], device["model_exact"]) == (0, True)
     assert device["peak_reserved_bytes"] == device["recorded_peak_reserved_bytes"]
     assert device["peak_allocated_bytes"] == device["recorded_peak_allocated_bytes"]
 
