@@ -53,7 +53,7 @@ static bool cut_into_words(struct words *w, const char *text)
 		if (*text == ' ')
 			continue;
 		if (len + 1 >= WORD_BYTES || w->nr + 2 >= WORDS_MAX)
-			return wrong(w, "the settings are longer than any that PyTorch takes");
+			return wrong(w, "the settings are too long: at most %d words of %d characters are read", WORDS_MAX - 2, WORD_BYTES - 1);
 		if (is_mark(*text)) {
 			w->nr += len > 0;
 			len = 0;

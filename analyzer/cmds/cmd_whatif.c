@@ -208,8 +208,7 @@ static int result_print(const struct whatif *w, const struct replay *m, const st
 
 	print_recording(e, m);
 	if (o->search) {
-		search_rank(w, total);
-		print_whatif_search(e, w, total, TOP_TEXT);
+		print_whatif_search(e, w, total, search_rank(w, total), TOP_TEXT);
 		return emit_close(e);
 	}
 	for (size_t i = 0; i < m->nr_devices && !v.device; i++)
@@ -259,7 +258,7 @@ static int judge(const struct whatif *w, const struct replay *m, const struct wh
 {
 	size_t nr = 0;
 
-	if (*w->wrong)
+	if (*w->wrong && !o->search)
 		return message_error("--conf '%s': %s", o->conf, w->wrong);
 	for (size_t i = 0; i < m->nr_devices; i++)
 		nr += whatif_of(w, &m->device[i]) != NULL;

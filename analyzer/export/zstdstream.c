@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libzstd behind the C library's stream of a caller's own. */
+/* A stream of the C library whose bytes go through libzstd to another one. */
 #include "analyzer/export/zstdstream.h"
 
 #include <errno.h>

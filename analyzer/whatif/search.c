@@ -83,6 +83,8 @@ static int compare(const void *a, const void *b)
 {
 	const struct search_total *x = a, *y = b;
 
+	if (x->is_refused != y->is_refused)
+		return x->is_refused ? 1 : -1;
 	if (x->runs_out != y->runs_out)
 		return x->runs_out ? 1 : -1;
 	if (x->is_bound != y->is_bound)
@@ -107,14 +109,20 @@ struct search_total search_total(const struct whatif *w, size_t n)
 		total.driver_calls += f.takes + f.gives;
 		total.retries += f.retries;
 		total.runs_out |= t->ooms > 0;
+		total.is_refused |= t->is_refused;
 		total.is_bound |= t->conf.backend == ALLOCCONF_ASYNC;
 	}
 	return total;
 }
 
-void search_rank(const struct whatif *w, struct search_total total[static SEARCH_MAX])
+size_t search_rank(const struct whatif *w, struct search_total total[static SEARCH_MAX])
 {
-	for (size_t i = 0; i < w->nr_settings; i++)
+	size_t nr = 0;
+
+	for (size_t i = 0; i < w->nr_settings; i++) {
 		total[i] = search_total(w, i);
+		nr += !total[i].is_refused;
+	}
 	qsort(total, w->nr_settings, sizeof(*total), compare);
+	return nr;
 }

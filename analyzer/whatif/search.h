@@ -25,12 +25,13 @@ struct search_total {
 	uint64_t driver_calls, retries; /* of all */
 	bool runs_out; /* on some device */
 	bool is_bound; /* it may be more */
+	bool is_refused; /* a version of PyTorch that ran does not take it: it is last */
 };
 
 /* Of the nth setting. */
 struct search_total search_total(const struct whatif *w, size_t n);
 
-/* The settings in order, the best first; they are w->nr_settings. */
-void search_rank(const struct whatif *w, struct search_total total[static SEARCH_MAX]);
+/* The settings in order, the best first. Returns how many there are that PyTorch takes. */
+size_t search_rank(const struct whatif *w, struct search_total total[static SEARCH_MAX]);
 
 #endif

@@ -10,6 +10,7 @@ struct tried {
 	struct allocconf conf;
 	uint64_t capacity; /* bytes of the GPU, 0 = endless */
 	bool is_least;     /* of requests whose size is not known, the least that they may have been */
+	bool is_refused;   /* PyTorch of the version that ran does not take the settings: nothing is served */
 	bool is_over;      /* a request failed that the program was served: what it did next is not recorded */
 
 	uint64_t ooms; /* requests that failed */

@@ -86,16 +86,21 @@ static struct allocconf recorded_conf(const struct replay_process *p, unsigned v
 	return conf;
 }
 
-static struct allocconf setting_conf(struct whatif *w, const struct whatif_setting *s, const struct replay_process *p)
+/* Begin to try a setting on a device. */
+static void begin_try(struct whatif *w, const struct whatif_setting *s, const struct whatif_device *d, struct tried *t)
 {
-	unsigned version = s->version ? s->version : whatif_version(p);
-	struct allocconf conf = recorded_conf(p, version);
+	unsigned version = s->version ? s->version : whatif_version(d->process);
 
-	if (s->text && !allocconf_read(&conf, s->text, version, w->wrong, sizeof(w->wrong)))
-		conf = allocconf_default(version);
+	t->conf = recorded_conf(d->process, version);
+	if (s->text && !allocconf_read(&t->conf, s->text, version, w->wrong, sizeof(w->wrong))) {
+		t->conf = allocconf_default(version);
+		t->is_refused = t->is_over = true;
+	}
 	if (s->is_uncached)
-		conf.backend = ALLOCCONF_UNCACHED;
-	return conf;
+		t->conf.backend = ALLOCCONF_UNCACHED;
+	t->is_least = s->is_least;
+	t->capacity = s->is_endless ? 0 : s->capacity ? s->capacity : d->recorded.capacity;
+	tried_open(t);
 }
 
 static struct whatif_device *get_device(struct whatif *w, const struct replay_process *process, uint32_t ordinal)
@@ -117,14 +122,8 @@ static struct whatif_device *get_device(struct whatif *w, const struct replay_pr
 	tried_open(&d->recorded);
 	d->nr_tried = w->nr_settings;
 	d->tried = heap_alloc(d->nr_tried, sizeof(*d->tried));
-	for (size_t i = 0; i < d->nr_tried; i++) {
-		const struct whatif_setting *s = &w->setting[i];
-
-		d->tried[i].conf = setting_conf(w, s, process);
-		d->tried[i].is_least = s->is_least;
-		d->tried[i].capacity = s->is_endless ? 0 : s->capacity ? s->capacity : d->recorded.capacity;
-		tried_open(&d->tried[i]);
-	}
+	for (size_t i = 0; i < d->nr_tried; i++)
+		begin_try(w, &w->setting[i], d, &d->tried[i]);
 	return d;
 }
 

@@ -272,7 +272,7 @@ static struct search_total recorded_total(const struct whatif *w)
 	return total;
 }
 
-static void say_best(struct emit *e, const struct whatif *w, const struct search_total *best)
+static void say_best(struct emit *e, const struct whatif *w, const struct search_total *best, size_t nr)
 {
 	struct search_total recorded = recorded_total(w);
 	const char *conf = w->setting[best->setting].text;
@@ -280,22 +280,22 @@ static void say_best(struct emit *e, const struct whatif *w, const struct search
 
 	if (best->runs_out) {
 		emit_null(e, "best", NULL);
-		emit_text(e, "Under each of %zu settings the job runs out of memory.", w->nr_settings);
+		emit_text(e, "Under each of %zu settings the job runs out of memory.", nr);
 		return;
 	}
 	emit_string(e, "best", NULL, conf);
-	emit_text(e, "Best of %zu settings: %s", w->nr_settings, conf_text(conf));
+	emit_text(e, "Best of %zu settings: %s", nr, conf_text(conf));
 	emit_text(e, "%s reserved at the peak instead of %s, for %llu calls of the driver instead of %llu.",
 		  human_bytes(peak, best->peak_reserved), human_bytes(before, recorded.peak_reserved),
 		  (unsigned long long)best->driver_calls, (unsigned long long)recorded.driver_calls);
 }
 
-void print_whatif_search(struct emit *e, const struct whatif *w, const struct search_total *total, uint64_t top)
+void print_whatif_search(struct emit *e, const struct whatif *w, const struct search_total *total, size_t nr, uint64_t top)
 {
-	say_best(e, w, &total[0]);
+	say_best(e, w, &total[0], nr);
 	emit_blank(e);
 	emit_table_begin(e, "settings", search_columns);
-	for (size_t i = 0; i < w->nr_settings && (i < top || !emit_is_text(e)); i++)
+	for (size_t i = 0; i < nr && (i < top || !emit_is_text(e)); i++)
 		search_row(e, w->setting[total[i].setting].text, &total[i]);
 	emit_table_end(e);
 }

@@ -24,10 +24,10 @@ void print_whatif_setting(struct emit *e, const struct whatif_view *v);
 void print_whatif_device(struct emit *e, const struct whatif_view *v);
 
 /*
- * The settings of a search, the best first, and what was recorded: "best" and an array "settings", in text a sentence and a
+ * The `nr` settings of a search that PyTorch takes, the best first, and what was recorded: "best" and an array "settings", in text a sentence and a
  * table of the first `top`.
  */
-void print_whatif_search(struct emit *e, const struct whatif *w, const struct search_total *total, uint64_t top);
+void print_whatif_search(struct emit *e, const struct whatif *w, const struct search_total *total, size_t nr, uint64_t top);
 
 /*
  * GPUs by name, the smallest first, that one setting was tried on: "smallest" and an array "gpus", in text a sentence and a
