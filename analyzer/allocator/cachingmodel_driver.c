@@ -7,7 +7,6 @@
 #include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
 
-#define GRANULE (2ull << 20)      /* the driver takes memory in pieces of this size */
 #define ENDLESS_BYTES (2 * ALLOCCONF_REQUEST_MAX) /* addresses of an expandable segment where the GPU has no end */
 
 /* ---- what there is ------------------------------------------------------------------------------ */
@@ -43,7 +42,7 @@ static uint64_t page_bytes(const struct cachingmodel *m, const struct modelblock
 
 static uint32_t take_segment(struct cachingmodel *m, uint32_t list, uint64_t size, const struct cachingmodel_request *r)
 {
-	uint64_t charged = (size + GRANULE - 1) / GRANULE * GRANULE, address;
+	uint64_t charged = (size + TORCH_DRIVER_GRANULE - 1) / TORCH_DRIVER_GRANULE * TORCH_DRIVER_GRANULE, address;
 
 	if (charged > left(m) || charged > m->next_address)
 		return 0;
@@ -127,7 +126,7 @@ static uint32_t find_room(struct cachingmodel *m, uint32_t list, uint64_t size)
 static bool map(struct cachingmodel *m, uint32_t n, uint64_t size)
 {
 	uint64_t page = page_bytes(m, &m->block[n]), pages = (size + page - 1) / page, bytes = pages * page;
-	uint64_t charged = (page + GRANULE - 1) / GRANULE * GRANULE;
+	uint64_t charged = (page + TORCH_DRIVER_GRANULE - 1) / TORCH_DRIVER_GRANULE * TORCH_DRIVER_GRANULE;
 	uint32_t rest;
 
 	if (pages > left(m) / charged)

@@ -2,15 +2,10 @@
 /* Handing recorded requests to a model with expandable segments. */
 #include "analyzer/allocator/expandable.h"
 
-#include <stdlib.h>
-
-#include "analyzer/base/heap.h"
-
 void expandable_release(struct expandable *x)
 {
 	cachingmodel_close(x->model);
-	blocks_close(x->placed);
-	free(x->spare_slot);
+	blockslots_release(&x->slots);
 	*x = (struct expandable){ 0 };
 }
 
@@ -20,12 +15,10 @@ static void begin(struct expandable *x)
 
 	conf.expandable = true;
 	x->model = cachingmodel_open(&conf, 0);
-	x->placed = blocks_open();
 }
 
 void expandable_alloc(struct expandable *x, const struct segments_request *r)
 {
-	struct block placed = { .address = r->address, .space = BLOCK_TENSOR };
 	bool is_known = r->requested && r->requested <= r->size;
 	struct cachingmodel_request request = { .bytes = is_known ? r->requested : r->size,
 						.private_id = r->private_id,
@@ -34,22 +27,16 @@ void expandable_alloc(struct expandable *x, const struct segments_request *r)
 	if (!x->model)
 		begin(x);
 	expandable_free(x, r->address);
-	request.slot = x->nr_spare ? x->spare_slot[--x->nr_spare] : x->nr_slots++;
+	request.slot = blockslots_new(&x->slots, r->address);
 	cachingmodel_alloc(x->model, &request); /* the GPU has no end */
-	placed.handle = request.slot;
-	blocks_insert(x->placed, &placed);
 }
 
 void expandable_free(struct expandable *x, uint64_t address)
 {
-	struct block *b = x->placed ? blocks_find(x->placed, BLOCK_TENSOR, address) : NULL;
+	uint32_t slot;
 
-	if (!b)
-		return;
-	cachingmodel_free(x->model, (uint32_t)b->handle, false);
-	x->spare_slot = heap_grow(x->spare_slot, &x->spare_room, x->nr_spare + 1, sizeof(*x->spare_slot));
-	x->spare_slot[x->nr_spare++] = (uint32_t)b->handle;
-	blocks_remove(x->placed, b);
+	if (blockslots_end(&x->slots, address, &slot))
+		cachingmodel_free(x->model, slot, false);
 }
 
 void expandable_empty_cache(struct expandable *x)

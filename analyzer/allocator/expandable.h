@@ -6,16 +6,14 @@
 #ifndef VT_EXPANDABLE_H
 #define VT_EXPANDABLE_H
 
+#include "analyzer/allocator/blockslots.h"
 #include "analyzer/allocator/cachingmodel.h"
 #include "analyzer/allocator/segments.h"
-#include "analyzer/ledger/books.h"
 
 /* Zero it. */
 struct expandable {
 	struct cachingmodel *model; /* NULL: nothing was asked for yet */
-	struct blocks *placed;	    /* by recorded address; `handle` is the slot */
-	uint32_t *spare_slot, nr_slots;
-	size_t nr_spare, spare_room;
+	struct blockslots slots;
 };
 
 void expandable_release(struct expandable *x);

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
 
 #define UNIT 512ull           /* of a pool, and of what the driver packs */
-#define GRANULE (2ull << 20)  /* of the driver */
 #define STEP (32ull << 20)    /* by which a pool grows */
 #define PACKED_BELOW (1ull << 20)
 
@@ -57,12 +57,12 @@ static uint64_t reserved_for(const struct plainmodel *m, uint64_t allocated, uin
 {
 	if (m->is_pool)
 		return rounded(allocated, STEP);
-	return allocated - packed + rounded(packed, GRANULE);
+	return allocated - packed + rounded(packed, TORCH_DRIVER_GRANULE);
 }
 
 static uint64_t block_bytes(const struct plainmodel *m, uint64_t bytes)
 {
-	return rounded(bytes, m->is_pool || bytes < PACKED_BELOW ? UNIT : GRANULE);
+	return rounded(bytes, m->is_pool || bytes < PACKED_BELOW ? UNIT : TORCH_DRIVER_GRANULE);
 }
 
 static bool take(struct plainmodel *m, uint64_t need)
@@ -86,7 +86,7 @@ bool plainmodel_alloc(struct plainmodel *m, uint32_t slot, uint64_t bytes)
 	if (bytes > ALLOCCONF_REQUEST_MAX)
 		return false;
 	/* The last step of a pool may not fit as a whole. */
-	if (need > f->reserved && !take(m, need) && !(m->is_pool && take(m, rounded(f->allocated + block, GRANULE))))
+	if (need > f->reserved && !take(m, need) && !(m->is_pool && take(m, rounded(f->allocated + block, TORCH_DRIVER_GRANULE))))
 		return false;
 	m->packed = packed;
 	f->allocated += block;
@@ -124,7 +124,7 @@ void plainmodel_free(struct plainmodel *m, uint32_t slot)
 	m->figures.allocated -= block;
 	if (m->is_pool)
 		return;
-	if (block % GRANULE)
+	if (block % TORCH_DRIVER_GRANULE)
 		m->packed -= block;
 	give(m);
 }

@@ -17,6 +17,8 @@
 #define TORCH_LARGE_SEGMENT (20ull << 20) /* kLargeBuffer: a segment for blocks between small and large, or such a page */
 #define TORCH_LARGE_MIN (10ull << 20)	/* kMinLargeAlloc: blocks from here on have a segment of their own */
 #define TORCH_SEGMENT_ROUND (2ull << 20) /* kRoundLarge: of which the size is a multiple of this */
+#define TORCH_DRIVER_GRANULE (2ull << 20) /* not PyTorch's: cuMemGetAllocationGranularity() of NVIDIA's GPUs; the driver takes
+					    memory in pieces of it */
 #define TORCH_REST_MAX (1ull << 20)	/* kSmallSize again: no more left of a segment of large blocks stays with the block */
 
 /* A block for so many bytes, as the allocator rounds it. */

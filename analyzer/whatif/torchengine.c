@@ -7,10 +7,10 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analyzer/base/heap.h"
 #include "analyzer/base/message.h"
 #include "analyzer/command.h"
 
@@ -20,44 +20,32 @@ __asm__(".pushsection .rodata\n"
 	".popsection\n");
 extern const char torchengine_program[];
 
-static void path_of(const struct torchengine *t, const char *name, char path[static PATH_MAX])
+/* A nameless file; the programs that we start inherit it. NULL after a message. */
+static FILE *open_nameless(const char *name)
 {
-	snprintf(path, PATH_MAX, "%s/%s", t->folder, name);
+	int fd = memfd_create(name, 0);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w+");
+
+	if (!file)
+		message_error("cannot make a file in memory: %s", strerror(errno));
+	return file;
 }
 
 int torchengine_open(struct torchengine *t)
 {
-	const char *base = getenv("TMPDIR");
-	char path[PATH_MAX];
-
 	*t = (struct torchengine){ 0 };
-	if (!base || strlen(base) > sizeof(t->folder) - 24)
-		base = "/tmp";
-	snprintf(t->folder, sizeof(t->folder), "%s/vramtrace.XXXXXX", base);
-	if (!mkdtemp(t->folder)) {
-		*t->folder = 0;
-		return message_error("cannot make a folder in '%s': %s", base, strerror(errno));
-	}
-	path_of(t, "requests", path);
-	t->requests = fopen(path, "w");
-	return t->requests ? CMD_FINE : message_error("cannot write '%s': %s", path, strerror(errno));
+	t->requests = open_nameless("vramtrace-requests");
+	t->result = t->requests ? open_nameless("vramtrace-result") : NULL;
+	return t->result ? CMD_FINE : CMD_TROUBLE;
 }
 
 void torchengine_close(struct torchengine *t)
 {
-	char path[PATH_MAX];
-
 	if (t->requests)
 		fclose(t->requests);
-	t->requests = NULL;
-	if (!*t->folder)
-		return;
-	path_of(t, "requests", path);
-	unlink(path);
-	path_of(t, "result", path);
-	unlink(path);
-	rmdir(t->folder);
-	*t->folder = 0;
+	if (t->result)
+		fclose(t->result);
+	t->requests = t->result = NULL;
 }
 
 void torchengine_alloc(struct torchengine *t, uint32_t device, uint32_t slot, uint64_t bytes, uint16_t stream, uint32_t pool)
@@ -83,15 +71,15 @@ void torchengine_empty_cache(struct torchengine *t, uint32_t device)
 /* In the child: become `vramtrace run` of the Python. Does not return. */
 static _Noreturn void become(const struct torchengine *t, const struct torchengine_gpu *gpu)
 {
-	char self[PATH_MAX] = "", devices[32], capacity[32] = "unlimited", requests[PATH_MAX], result[PATH_MAX];
+	char self[PATH_MAX] = "", devices[32], capacity[32] = "unlimited", requests[64], result[64];
 
 	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
 		_exit(127);
 	snprintf(devices, sizeof(devices), "%uxh100", gpu->nr_devices);
 	if (gpu->capacity)
 		snprintf(capacity, sizeof(capacity), "%" PRIu64, gpu->capacity);
-	path_of(t, "requests", requests);
-	path_of(t, "result", result);
+	snprintf(requests, sizeof(requests), "/proc/self/fd/%d", fileno(t->requests));
+	snprintf(result, sizeof(result), "/proc/self/fd/%d", fileno(t->result));
 	setenv("PYTORCH_CUDA_ALLOC_CONF", gpu->conf, 1);
 	if (gpu->is_uncached)
 		setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", 1);
@@ -105,34 +93,28 @@ static int read_result(struct torchengine *t)
 	struct torchengine_device d = { .is_there = true };
 	uint64_t ended;
 	uint32_t device;
-	char path[PATH_MAX];
-	FILE *in;
+	unsigned nr = 0;
 
-	path_of(t, "result", path);
-	in = fopen(path, "r");
-	if (!in)
-		return message_error("PyTorch served no request: is it installed for the 'python3' of PATH? --python names another");
-	while (fscanf(in, "%" SCNu32 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &device, &d.peak_reserved,
+	rewind(t->result);
+	while (fscanf(t->result, "%" SCNu32 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &device, &d.peak_reserved,
 		      &d.peak_allocated, &d.failed, &ended) == 5) {
 		d.is_over = ended > 0;
 		if (device < TORCHENGINE_DEVICES)
 			t->device[device] = d;
+		nr++;
 	}
-	fclose(in);
+	if (!nr)
+		return message_error("PyTorch served no request: is it installed for the 'python3' of PATH? --python names another");
 	return CMD_FINE;
 }
 
 int torchengine_run(struct torchengine *t, const struct torchengine_gpu *gpu)
 {
-	bool is_written = !ferror(t->requests);
 	int status;
 	pid_t pid;
 
-	is_written &= !fclose(t->requests);
-	t->requests = NULL;
-	if (!is_written)
-		return message_error("cannot write the requests to '%s': %s", t->folder, strerror(errno));
-	fflush(NULL);
+	if (fflush(NULL) || ferror(t->requests))
+		return message_error("cannot write the requests: %s", strerror(errno));
 	pid = fork();
 	if (pid < 0)
 		return message_error("cannot start another process: %s", strerror(errno));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Serving a recording's requests by PyTorch itself: they are written to a file while the recording is read, and a Python with
- * PyTorch, on the simulated GPU, has its own allocator serve them (python/vramtrace/torch_engine.py).
+ * Serving a recording's requests by PyTorch itself: they are written to a nameless file while the recording is read, and a
+ * Python with PyTorch, on the simulated GPU, has its own allocator serve them (python/vramtrace/torch_engine.py).
  */
 #ifndef VT_TORCHENGINE_H
 #define VT_TORCHENGINE_H
@@ -19,8 +19,7 @@ struct torchengine_device {
 };
 
 struct torchengine {
-	FILE *requests;
-	char folder[64]; /* of the files, in $TMPDIR or /tmp */
+	FILE *requests, *result; /* in memory: nothing is left of them when we are interrupted */
 	struct torchengine_device device[TORCHENGINE_DEVICES];
 };
 
@@ -33,7 +32,7 @@ struct torchengine_gpu {
 	unsigned nr_devices;
 };
 
-/* Begin a file of requests. 0, or CMD_TROUBLE after a message; torchengine_close() is needed either way. */
+/* Begin the file of requests. 0, or CMD_TROUBLE after a message; torchengine_close() is needed either way. */
 int torchengine_open(struct torchengine *t);
 void torchengine_close(struct torchengine *t);
 

@@ -18,8 +18,7 @@ static void device_release(struct whatif_device *d)
 	for (size_t i = 0; i < d->nr_tried; i++)
 		tried_close(&d->tried[i]);
 	free(d->tried);
-	blocks_close(d->live);
-	free(d->spare_slot);
+	blockslots_release(&d->slots);
 	arenas_release(&d->arenas);
 	free(d);
 }
@@ -115,7 +114,6 @@ static struct whatif_device *get_device(struct whatif *w, const struct replay_pr
 	d->ordinal = ordinal;
 	d->torch = w->torch;
 	d->books = books_device(process->books, ordinal);
-	d->live = blocks_open();
 	d->differing_event = d->taking_event = TFMT_NO_ORDINAL;
 	d->recorded.conf = recorded_conf(process, whatif_version(process));
 	d->recorded.capacity = recorded_capacity(process, ordinal);
@@ -130,35 +128,6 @@ static struct whatif_device *get_device(struct whatif *w, const struct replay_pr
 bool whatif_is_exact(const struct whatif_device *d)
 {
 	return d->compared && !d->differing && !d->is_kept;
-}
-
-/* ---- slots -------------------------------------------------------------------------------------- */
-
-static uint32_t slot_new(struct whatif_device *d, uint64_t address)
-{
-	struct block placed = { .address = address, .space = BLOCK_TENSOR };
-
-	placed.handle = d->nr_spare ? d->spare_slot[--d->nr_spare] : d->nr_slots++;
-	blocks_insert(d->live, &placed);
-	return (uint32_t)placed.handle;
-}
-
-/* The slot of a recorded block, which is forgotten; false: there is none. */
-static bool slot_take(struct whatif_device *d, uint64_t address, uint32_t *slot)
-{
-	struct block *b = blocks_find(d->live, BLOCK_TENSOR, address);
-
-	if (!b)
-		return false;
-	*slot = (uint32_t)b->handle;
-	blocks_remove(d->live, b);
-	return true;
-}
-
-static void slot_spare(struct whatif_device *d, uint32_t slot)
-{
-	d->spare_slot = heap_grow(d->spare_slot, &d->spare_room, d->nr_spare + 1, sizeof(*d->spare_slot));
-	d->spare_slot[d->nr_spare++] = slot;
 }
 
 /* ---- what is asked ------------------------------------------------------------------------------ */
@@ -315,17 +284,16 @@ static void alloc(struct whatif_device *d, const struct tfmt_event *ev, uint64_t
 	uint64_t others = others_bytes(d);
 	uint32_t slot;
 
-	if (slot_take(d, ev->address, &slot)) { /* its free was not seen */
+	if (blockslots_end(&d->slots, ev->address, &slot)) { /* its free was not seen */
 		if (d->torch)
 			torchengine_free(d->torch, d->ordinal, slot);
 		tried_free(&d->recorded, slot, false);
 		for (size_t i = 0; i < d->nr_tried; i++)
 			tried_free(&d->tried[i], slot, false);
-		slot_spare(d, slot);
 	}
 	r.private_id = private_of(d, ev, arena, &r);
 	use_arena(arena, ev, &r);
-	r.slot = slot_new(d, ev->address);
+	r.slot = blockslots_new(&d->slots, ev->address);
 	d->requests++;
 	d->is_emptied = false;
 	d->is_kept |= ev->before;
@@ -343,12 +311,10 @@ static void alloc(struct whatif_device *d, const struct tfmt_event *ev, uint64_t
 
 static void failed(struct whatif_device *d, const struct tfmt_event *ev, uint64_t time_ns)
 {
-	struct cachingmodel_request r = { .bytes = ev->size, .stream = ev->stream, .slot = d->nr_slots,
+	struct cachingmodel_request r = { .bytes = ev->size, .stream = ev->stream, .slot = blockslots_next(&d->slots),
 					  .capturing = ev->flags & TFMT_FLAG_CAPTURING };
 	uint64_t others = others_bytes(d);
 
-	if (d->nr_spare)
-		r.slot = d->spare_slot[d->nr_spare - 1];
 	r.private_id = r.capturing ? d->capture : CACHINGMODEL_COMMON;
 	d->is_refused = d->is_emptied = false;
 	if (d->torch)
@@ -367,16 +333,8 @@ static void release(struct whatif_device *d, const struct tfmt_event *ev)
 	d->completed_address = 0;
 	d->taking_event = TFMT_NO_ORDINAL;
 	d->is_emptied = false;
-	if (!slot_take(d, ev->address, &slot))
+	if (!(pending ? blockslots_wait : blockslots_end)(&d->slots, ev->address, &slot))
 		return;
-	/* What is pending keeps its slot: completed by address, which nobody else has until then. */
-	if (pending) {
-		struct block waits = { .address = ev->address, .space = BLOCK_DRIVER, .handle = slot };
-
-		blocks_insert(d->live, &waits);
-	} else {
-		slot_spare(d, slot);
-	}
 	if (d->torch)
 		torchengine_free(d->torch, d->ordinal, slot);
 	tried_free(&d->recorded, slot, pending);
@@ -387,15 +345,11 @@ static void release(struct whatif_device *d, const struct tfmt_event *ev)
 
 static void completed(struct whatif_device *d, uint64_t address)
 {
-	struct block *waits = blocks_find(d->live, BLOCK_DRIVER, address);
 	uint32_t slot;
 
 	d->completed_address = address;
-	if (!waits)
+	if (!blockslots_end_waiting(&d->slots, address, &slot))
 		return;
-	slot = (uint32_t)waits->handle;
-	blocks_remove(d->live, waits);
-	slot_spare(d, slot);
 	tried_complete(&d->recorded, slot);
 	for (size_t i = 0; i < d->nr_tried; i++)
 		tried_complete(&d->tried[i], slot);
@@ -529,9 +483,7 @@ static void reset(struct whatif_device *d, const struct tfmt_event *ev)
 	if (ev->aux)
 		return;
 	arenas_release(&d->arenas);
-	blocks_close(d->live);
-	d->live = blocks_open();
-	d->nr_spare = d->nr_slots = 0;
+	blockslots_release(&d->slots);
 	tried_reset(&d->recorded);
 	for (size_t i = 0; i < d->nr_tried; i++)
 		tried_reset(&d->tried[i]);

@@ -11,6 +11,7 @@
 #ifndef VT_WHATIF_H
 #define VT_WHATIF_H
 
+#include "analyzer/allocator/blockslots.h"
 #include "analyzer/replay/replay.h"
 #include "analyzer/whatif/arenas.h"
 #include "analyzer/whatif/torchengine.h"
@@ -44,9 +45,7 @@ struct whatif_device {
 	bool is_pooled;         /* its tensors come from the driver's pool: nobody reports what is reserved */
 
 	/* private */
-	struct blocks *live;  /* by recorded address; `handle` is the slot */
-	uint32_t *spare_slot, nr_slots;
-	size_t nr_spare, spare_room;
+	struct blockslots slots;
 	struct arenas arenas;
 	uint64_t told_address, told_bytes, completed_address; /* by the allocator, just now */
 	bool has_tracker;
