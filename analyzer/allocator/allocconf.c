@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading the allocator's settings. Words are cut as PyTorch cuts them: at , : [ and ], spaces dropped. The sentences about
- * wrong values are PyTorch's own, as printed by 2.11 and, where they differ, by releases before 2.9.
+ * wrong values are PyTorch's own, as printed by 2.11 and, where they differ, as in the sources of releases before 2.9. With
+ * which release a key came is by the dates of the changes; of all releases 2.11 alone was run.
  */
 #include "analyzer/allocator/allocconf.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Inputs as files, results looked at; see hostile_file.h. */
 #include "tests/fuzz/hostile_file.h"
+#include "tracefmt/tracefmt.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -75,4 +76,20 @@ void hostile_run(hostile_command *command, int argc, const char **argv, int is_j
 	if (is_json && !size && status != CMD_TROUBLE)
 		abort();
 	free(text);
+}
+
+void hostile_check_trace(int fd, uint64_t nr_events)
+{
+	struct tfmt_reader *reader;
+	struct tfmt_event ev;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (tfmt_reader_open(&reader, path, NULL))
+		abort();
+	while (tfmt_reader_next(reader, &ev) > 0)
+		nr_events--;
+	if (nr_events || !tfmt_reader_summary(reader)->complete)
+		abort();
+	tfmt_reader_close(reader);
 }

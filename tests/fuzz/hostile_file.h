@@ -21,6 +21,9 @@ typedef int hostile_command(int argc, const char **argv);
  */
 void hostile_run(hostile_command *command, int argc, const char **argv, int is_json);
 
+/* The trace that was written to a descriptor can be read, has so many events, and says that it is whole: else the program aborts. */
+void hostile_check_trace(int fd, uint64_t nr_events);
+
 /* Messages go nowhere from now on; sanitizers and the fuzzer keep their stderr. */
 void hostile_quiet(void);
 
