@@ -2,10 +2,27 @@
 /* One setting beside what was recorded. */
 #include "analyzer/whatifpages/print_whatif.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "analyzer/base/human.h"
 #include "analyzer/pages/print_recording.h"
+#include "analyzer/ui/print_wrapped.h"
+
+/* A sentence, in lines that fit on a screen. */
+static void say(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct emit *e, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	if (!emit_is_text(e))
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	print_wrapped(e, "", "  ", text);
+}
 
 /* ---- figures ------------------------------------------------------------------------------------ */
 
@@ -153,14 +170,14 @@ static void say_out_of_memory(struct emit *e, const struct whatif_view *v)
 	char asked[HUMAN_MAX], reserved[HUMAN_MAX], capacity[HUMAN_MAX];
 
 	if (t->ooms)
-		emit_text(e, "Out of memory at event %llu: %s asked for, %s reserved of %s.",
+		say(e, "Out of memory at event %llu: %s asked for, %s reserved of %s.",
 			  (unsigned long long)t->oom_event, human_bytes(asked, t->oom_bytes),
 			  human_bytes(reserved, t->oom_reserved), human_bytes(capacity, t->capacity));
 	if (t->is_over)
-		emit_text(e, "The program was served there: what it does instead is not recorded, and the figures are up to "
+		say(e, "The program was served there: what it does instead is not recorded, and the figures are up to "
 			     "there.");
 	if (t->saved)
-		emit_text(e, "%llu of %llu requests that failed would have been served; what the program does then is not "
+		say(e, "%llu of %llu requests that failed would have been served; what the program does then is not "
 			     "recorded.",
 			  (unsigned long long)t->saved, (unsigned long long)v->device->books->tensor_ooms);
 }
@@ -172,7 +189,7 @@ static void say_torch(struct emit *e, const struct whatif_view *v)
 
 	if (!t || !t->is_there)
 		return;
-	emit_text(e, "PyTorch's own allocator, given the requests: %s reserved at the peak%s%s.", human_bytes(peak, t->peak_reserved),
+	say(e, "PyTorch's own allocator, given the requests: %s reserved at the peak%s%s.", human_bytes(peak, t->peak_reserved),
 		  t->peak_reserved == tried_figures(&v->d->tried[0]).peak_reserved ? ", as the model, to the byte" : "",
 		  t->is_over ? ", and a request failed that was served" : "");
 }
@@ -184,21 +201,21 @@ static void say_how_sure(struct emit *e, const struct whatif_view *v)
 	struct cachingmodel_figures f = tried_figures(&d->tried[0]), low = f;
 
 	if (d->is_pooled)
-		emit_text(e, "Recorded with cudaMallocAsync: nobody reported what the model could be compared with.");
+		say(e, "Recorded with cudaMallocAsync: nobody reported what the model could be compared with.");
 	else if (d->is_kept)
-		emit_text(e, "The recording's beginning was not kept: the cache is begun with what was live then.");
+		say(e, "The recording's beginning was not kept: the cache is begun with what was live then.");
 	else if (whatif_is_exact(d))
-		emit_text(e, "The model, given the recorded settings, reserves what PyTorch reported at all %llu events.",
+		say(e, "The model, given the recorded settings, reserves what PyTorch reported at all %llu events.",
 			  (unsigned long long)d->compared);
 	else
-		emit_text(e, "The model, given the recorded settings, differs from PyTorch at %llu of %llu events, from event "
+		say(e, "The model, given the recorded settings, differs from PyTorch at %llu of %llu events, from event "
 			     "%llu on: take the figures as near.",
 			  (unsigned long long)d->differing, (unsigned long long)d->compared,
 			  (unsigned long long)d->differing_event);
 	if (d->nr_tried > 1)
 		low = tried_figures(&d->tried[1]);
 	if (low.peak_reserved < f.peak_reserved)
-		emit_text(e, "What %llu of %llu requests asked for is not known: the peak is between %s and the figure.",
+		say(e, "What %llu of %llu requests asked for is not known: the peak is between %s and the figure.",
 			  (unsigned long long)d->unknown, (unsigned long long)d->requests,
 			  human_bytes(least, low.peak_reserved));
 }
@@ -228,20 +245,20 @@ void print_whatif_setting(struct emit *e, const struct whatif_view *v)
 	emit_string(e, "torch", NULL, torch);
 	emit_bool(e, "no_caching", NULL, v->is_uncached);
 	if (v->is_uncached)
-		emit_text(e, "What if PYTORCH_NO_CUDA_MEMORY_CACHING were 1");
+		say(e, "What if PYTORCH_NO_CUDA_MEMORY_CACHING were 1");
 	else
-		emit_text(e, "What if the allocator's settings were %s", conf_text(v->conf ? v->conf : recorded));
-	emit_text(e, "Recorded with PyTorch %s, settings: %s", torch ? torch : "(version unknown)", conf_text(recorded));
+		say(e, "What if the allocator's settings were %s", conf_text(v->conf ? v->conf : recorded));
+	say(e, "Recorded with PyTorch %s, settings: %s", torch ? torch : "(version unknown)", conf_text(recorded));
 }
 
 /* ---- a search ----------------------------------------------------------------------------------- */
 
 static const struct emit_column search_columns[] = {
 	{ "conf", "settings", EMIT_LEFT, false },
-	{ "peak_reserved_bytes", "peak reserved", EMIT_RIGHT, false },
+	{ "peak_reserved_bytes", "reserved", EMIT_RIGHT, false },
 	{ "lower_bound", NULL, EMIT_LEFT, false },
 	{ "driver_calls", "calls", EMIT_RIGHT, false },
-	{ "retries", "retries", EMIT_RIGHT, false },
+	{ "retries", NULL, EMIT_RIGHT, false },
 	{ "oom", "runs out", EMIT_RIGHT, false },
 	{ NULL, NULL, EMIT_LEFT, false },
 };
@@ -280,12 +297,12 @@ static void say_best(struct emit *e, const struct whatif *w, const struct search
 
 	if (best->runs_out) {
 		emit_null(e, "best", NULL);
-		emit_text(e, "Under each of %zu settings the job runs out of memory.", nr);
+		say(e, "Under each of %zu settings the job runs out of memory.", nr);
 		return;
 	}
 	emit_string(e, "best", NULL, conf);
-	emit_text(e, "Best of %zu settings: %s", nr, conf_text(conf));
-	emit_text(e, "%s reserved at the peak instead of %s, for %llu calls of the driver instead of %llu.",
+	say(e, "Best of %zu settings: %s", nr, conf_text(conf));
+	say(e, "%s reserved at the peak instead of %s, for %llu calls of the driver instead of %llu.",
 		  human_bytes(peak, best->peak_reserved), human_bytes(before, recorded.peak_reserved),
 		  (unsigned long long)best->driver_calls, (unsigned long long)recorded.driver_calls);
 }
@@ -318,10 +335,10 @@ void print_whatif_gpus(struct emit *e, const struct whatif *w, const char *const
 		smallest++;
 	if (smallest < w->nr_settings) {
 		emit_string(e, "smallest", NULL, name[smallest]);
-		emit_text(e, "The smallest GPU that the job runs on: %s", name[smallest]);
+		say(e, "The smallest GPU that the job runs on: %s", name[smallest]);
 	} else {
 		emit_null(e, "smallest", NULL);
-		emit_text(e, "The job runs out of memory on each of %zu GPUs.", w->nr_settings);
+		say(e, "The job runs out of memory on each of %zu GPUs.", w->nr_settings);
 	}
 	emit_blank(e);
 	emit_table_begin(e, "gpus", gpu_columns);

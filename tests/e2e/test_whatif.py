@@ -129,6 +129,13 @@ def test_a_request_that_no_gpu_could_serve(vramtrace, record):
     assert vramtrace.json("whatif", "--capacity", "unlimited", "--no-caching", done.path)["devices"][0]["ooms"] == 1
 
 
+@pytest.mark.parametrize("options", [[], ["--search"], ["--capacity", "unknown"], ["--capacity", "1GiB"]])
+def test_lines_fit_on_a_screen(vramtrace, run, options):
+    for job in ("fragmenting", "growing-cache"):
+        done = vramtrace.call("whatif", *options, run(job).path)
+        assert done.returncode == 0 and max(map(len, done.stdout.splitlines())) <= 80
+
+
 def test_without_caching(told):
     device = told("fragmenting", "--no-caching")
     assert device["peak_reserved_bytes"] < device["recorded_peak_reserved_bytes"]
