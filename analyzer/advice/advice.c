@@ -15,7 +15,7 @@
 
 static const struct advice_row {
 	const char *kind;
-	bool (*find)(const struct advice_job *j, struct advice *a);
+	bool (*find)(const struct jobpart *j, struct advice *a);
 	bool keeps_result;
 	enum advice_order order;
 	bool of_training; /* it is about what is kept for a backward pass */
@@ -59,10 +59,10 @@ static int by_use(const void *va, const void *vb)
 	return 0;
 }
 
-static void ask_kinds(struct advices *all, const struct advice_job *j)
+static void ask_kinds(struct advices *all, const struct jobpart *j)
 {
 	struct advice found[NR_ROWS];
-	bool is_inference = advice_is_inference(j), has_ranks = j->device->process->world_size > 1;
+	bool is_inference = jobpart_is_inference(j), has_ranks = j->device->process->world_size > 1;
 	unsigned nr = 0;
 
 	for (size_t i = 0; i < NR_ROWS; i++) {
@@ -113,7 +113,7 @@ static void give_up(struct advices *all, const struct replay_device *d)
 int advices_find(struct advices *all, const struct replay_device *d, const struct failures *failures)
 {
 	struct lives_window window;
-	struct advice_job j = { .replay = &all->replay, .frag = &all->frag };
+	struct jobpart j = { .replay = &all->replay, .frag = &all->frag };
 	struct replay_options load = {
 		.observe = frag_observe,
 		.ctx = &all->frag,
@@ -145,7 +145,7 @@ int advices_find(struct advices *all, const struct replay_device *d, const struc
 			ask_kinds(all, &j);
 		else
 			give_up(all, d);
-		advice_window_release(&j);
+		jobpart_release(&j);
 	}
 	lives_window_release(&window);
 	return err;

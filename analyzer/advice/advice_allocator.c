@@ -3,7 +3,7 @@
 #include "analyzer/advice/advice_kinds.h"
 
 /* After a failure what counts is what is kept from its request, not how much more was reserved once. */
-static bool of_failure(const struct advice_job *j, struct advice *a, const struct frag_device *d)
+static bool of_failure(const struct jobpart *j, struct advice *a, const struct frag_device *d)
 {
 	uint64_t reserved = j->peak - j->asked + j->cached;
 
@@ -15,7 +15,7 @@ static bool of_failure(const struct advice_job *j, struct advice *a, const struc
 	return true;
 }
 
-static bool of_peak(const struct advice_job *j, struct advice *a, const struct frag_device *d)
+static bool of_peak(const struct jobpart *j, struct advice *a, const struct frag_device *d)
 {
 	const struct frag_figures *p = &d->moment[FRAG_PEAK].figures;
 
@@ -26,7 +26,7 @@ static bool of_peak(const struct advice_job *j, struct advice *a, const struct f
 	return true;
 }
 
-bool advice_expandable(const struct advice_job *j, struct advice *a)
+bool advice_expandable(const struct jobpart *j, struct advice *a)
 {
 	const struct frag_device *d = frag_of(j->frag, j->device);
 

@@ -9,9 +9,9 @@
  * The peak of one part. If gradients of several parts add up, they are there from the beginning, and what backward
  * makes is another one of each, for a moment.
  */
-static uint64_t peak_of_part(const struct advice_job *j, const struct batchcut *c, const struct unseen *u, bool adds_up)
+static uint64_t peak_of_part(const struct jobpart *j, const struct batchcut *c, const struct unseen *u, bool adds_up)
 {
-	struct blockreplay r = { .from = advice_time(j->from), .to = advice_time(j->to) };
+	struct blockreplay r = { .from = jobpart_time(j->from), .to = jobpart_time(j->to) };
 	uint64_t gradients = adds_up ? unseen_gradients(j) : 0;
 
 	if (j->asked)
@@ -19,10 +19,10 @@ static uint64_t peak_of_part(const struct advice_job *j, const struct batchcut *
 				batchcut_asked(c, j) + unseen_bytes(u, j, c, gradients));
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct category_block *b = &j->blocks.block[i];
-		uint64_t from = advice_time(b->life.birth.ordinal), to = advice_time(b->life.death.ordinal);
+		uint64_t from = jobpart_time(b->life.birth.ordinal), to = jobpart_time(b->life.death.ordinal);
 
-		if (adds_up && b->category == CATEGORY_GRADIENT && advice_is_born(j, i, PHASE_BACKWARD)) {
-			blockreplay_add(&r, advice_time(j->from), to, b->life.size);
+		if (adds_up && b->category == CATEGORY_GRADIENT && jobpart_is_born(j, i, PHASE_BACKWARD)) {
+			blockreplay_add(&r, jobpart_time(j->from), to, b->life.size);
 			blockreplay_add(&r, from, from + BLOCKREPLAY_SCALE, b->life.size);
 		} else {
 			blockreplay_add(&r, from, to, batchcut_size(c, j, i));
@@ -30,14 +30,14 @@ static uint64_t peak_of_part(const struct advice_job *j, const struct batchcut *
 	}
 	if (adds_up)
 		blockreplay_add(&r, r.from, BLOCKREPLAY_END, gradients);
-	return advice_peak(j, &r);
+	return jobpart_peak(j, &r);
 }
 
 /*
  * The peak with this cut. Of two parts of an odd batch the first is the larger one, and the second one's gradients
  * alone are added to others.
  */
-static uint64_t peak_with(const struct advice_job *j, const struct batchcut *c, const struct unseen *u, bool adds_up)
+static uint64_t peak_with(const struct jobpart *j, const struct batchcut *c, const struct unseen *u, bool adds_up)
 {
 	struct batchcut rest = *c;
 	uint64_t first, second;
@@ -55,7 +55,7 @@ static uint64_t peak_with(const struct advice_job *j, const struct batchcut *c, 
  * differs from batch to batch. Where the rest of the step is unknown it is what surely does not fit that counts:
  * another batch may use all that is cached.
  */
-static uint64_t peak_that_fits(const struct advice_job *j, const struct unseen *u, uint64_t more)
+static uint64_t peak_that_fits(const struct jobpart *j, const struct unseen *u, uint64_t more)
 {
 	uint64_t most = (j->peak - j->lacking) / 100 * (100 - ROOM_PERCENT);
 
@@ -66,14 +66,14 @@ static uint64_t peak_that_fits(const struct advice_job *j, const struct unseen *
 }
 
 /* State of the optimizer to leave room for: none if nothing fits beside it, as where most parameters are frozen. */
-static uint64_t state_to_come(const struct advice_job *j, struct batchcut *c, const struct unseen *u, bool adds_up)
+static uint64_t state_to_come(const struct jobpart *j, struct batchcut *c, const struct unseen *u, bool adds_up)
 {
 	c->part = 1;
 	return peak_with(j, c, u, adds_up) <= peak_that_fits(j, u, u->state_bytes) ? u->state_bytes : 0;
 }
 
 /* Before and after the cut, as where logits go before backward begins. Returns what it saves beside where they stay. */
-static uint64_t find_saving(const struct advice_job *j, struct advice *a, struct batchcut *c, struct unseen *u,
+static uint64_t find_saving(const struct jobpart *j, struct advice *a, struct batchcut *c, struct unseen *u,
 			    bool adds_up)
 {
 	uint64_t part = c->part, kept_after = peak_with(j, c, u, adds_up), kept_before;
@@ -89,7 +89,7 @@ static uint64_t find_saving(const struct advice_job *j, struct advice *a, struct
 
 /* ---- in parts -------------------------------------------------------------------------------- */
 
-static bool in_parts(const struct advice_job *j, struct advice *a, struct batchcut *c, struct unseen *u)
+static bool in_parts(const struct jobpart *j, struct advice *a, struct batchcut *c, struct unseen *u)
 {
 	struct fact site, each, vocabulary, more, after;
 	uint64_t parts = 2, most, kept;
@@ -124,7 +124,7 @@ static bool in_parts(const struct advice_job *j, struct advice *a, struct batchc
 	return true;
 }
 
-bool advice_accumulation(const struct advice_job *j, struct advice *a)
+bool advice_accumulation(const struct jobpart *j, struct advice *a)
 {
 	struct batchcut c;
 	struct unseen u;
@@ -141,7 +141,7 @@ bool advice_accumulation(const struct advice_job *j, struct advice *a)
 /* ---- what fits ------------------------------------------------------------------------------- */
 
 /* The largest part, a multiple of `step`, that fits; 0: none does. */
-static uint64_t find_part(const struct advice_job *j, struct batchcut *c, const struct unseen *u, uint64_t step,
+static uint64_t find_part(const struct jobpart *j, struct batchcut *c, const struct unseen *u, uint64_t step,
 			  uint64_t more)
 {
 	uint64_t low = 0, high = (c->whole + step - 1) / step;
@@ -175,7 +175,7 @@ static void tell_fit(struct advice *a, const struct unseen *u, uint64_t kept, ui
 				   fact_flag("is_state_unseen", !more && u->state_bytes));
 }
 
-static bool find_fit(const struct advice_job *j, struct advice *a, struct batchcut *c, struct unseen *u)
+static bool find_fit(const struct jobpart *j, struct advice *a, struct batchcut *c, struct unseen *u)
 {
 	uint64_t step = c->of_length ? LENGTH_STEP : 1, more, part, kept;
 
@@ -194,7 +194,7 @@ static bool find_fit(const struct advice_job *j, struct advice *a, struct batchc
 }
 
 /* Says "batch [at most] 19 instead of 48 at train.py:12", or the like of lengths, and so what to do. */
-static bool advise_cut(const struct advice_job *j, struct advice *a, struct batchcut *c)
+static bool advise_cut(const struct jobpart *j, struct advice *a, struct batchcut *c)
 {
 	struct fact at_most, part, whole, site;
 	struct unseen u;
@@ -219,7 +219,7 @@ static bool advise_cut(const struct advice_job *j, struct advice *a, struct batc
 	return true;
 }
 
-bool advice_smaller_batch(const struct advice_job *j, struct advice *a)
+bool advice_smaller_batch(const struct jobpart *j, struct advice *a)
 {
 	struct batchcut c;
 
@@ -230,16 +230,16 @@ bool advice_smaller_batch(const struct advice_job *j, struct advice *a)
 }
 
 /* Without training the window is all calls of the model: the length of each is not that of what they leave together. */
-static bool is_of_many_calls(const struct advice_job *j, const struct batchcut *c)
+static bool is_of_many_calls(const struct jobpart *j, const struct batchcut *c)
 {
 	uint32_t nr = 0;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		nr += j->blocks.block[i].category == CATEGORY_INPUT && j->key[i] == j->key[c->input];
-	return nr > 1 && advice_is_inference(j);
+	return nr > 1 && jobpart_is_inference(j);
 }
 
-bool advice_shorter(const struct advice_job *j, struct advice *a)
+bool advice_shorter(const struct jobpart *j, struct advice *a)
 {
 	struct batchcut c;
 

@@ -24,7 +24,7 @@ struct twice {
 	uint64_t bytes;
 };
 
-static void add(struct twice *t, const struct advice_job *j, size_t i)
+static void add(struct twice *t, const struct jobpart *j, size_t i)
 {
 	uint64_t size = j->blocks.block[i].life.size;
 
@@ -38,7 +38,7 @@ static void add(struct twice *t, const struct advice_job *j, size_t i)
 /* ---- a checkpoint ---------------------------------------------------------------------------- */
 
 /* Did torch.load put it where it is? */
-static bool is_loaded(const struct advice_job *j, uint32_t python_stack)
+static bool is_loaded(const struct jobpart *j, uint32_t python_stack)
 {
 	static const char *const loaders[] = { "/torch/serialization.py", "/safetensors/", NULL };
 
@@ -65,7 +65,7 @@ struct weights {
 	bool has_state;
 };
 
-static void find_weights(struct weights *w, const struct advice_job *j)
+static void find_weights(struct weights *w, const struct jobpart *j)
 {
 	uint64_t last = j->blocks.nr_blocks ? j->blocks.block[j->blocks.nr_blocks - 1].life.birth.ordinal : 0;
 	uint32_t latest = 0;
@@ -95,7 +95,7 @@ static void find_weights(struct weights *w, const struct advice_job *j)
 }
 
 /* Each parameter's size is looked for among what was loaded. */
-static void match(struct twice *t, const struct advice_job *j, const struct weights *w)
+static void match(struct twice *t, const struct jobpart *j, const struct weights *w)
 {
 	for (size_t i = 0, k = 0; i < w->nr_loaded && k < w->nr_other;) {
 		if (w->loaded[i].size == w->other[k].size) {
@@ -122,7 +122,7 @@ static bool is_evident(const struct twice *t, const struct weights *w)
 	return w->has_state || (w->loaded_bytes + t->bytes / 2) / t->bytes != 2;
 }
 
-static bool find_checkpoint(struct twice *t, const struct advice_job *j)
+static bool find_checkpoint(struct twice *t, const struct jobpart *j)
 {
 	struct weights w = { 0 };
 
@@ -138,7 +138,7 @@ static bool find_checkpoint(struct twice *t, const struct advice_job *j)
 /* ---- clones ---------------------------------------------------------------------------------- */
 
 /* What was allocated directly before or after a block, by another line or none. */
-static bool is_alone(const struct advice_job *j, size_t i, const struct stack_frame *site)
+static bool is_alone(const struct jobpart *j, size_t i, const struct stack_frame *site)
 {
 	size_t beside[] = { i - 1, i + 1 };
 
@@ -155,7 +155,7 @@ static bool is_alone(const struct advice_job *j, size_t i, const struct stack_fr
 }
 
 /* Does the line that made it say so? Only of a line that makes nothing else is it clear which block the clone is. */
-static bool is_clone(const struct advice_job *j, struct sourcetext *sources, size_t i)
+static bool is_clone(const struct jobpart *j, struct sourcetext *sources, size_t i)
 {
 	struct advice at = { 0 };
 	const char *line;
@@ -166,13 +166,13 @@ static bool is_clone(const struct advice_job *j, struct sourcetext *sources, siz
 	return line && memmem(line, len, ".clone(", strlen(".clone(")) && is_alone(j, i, &at.site);
 }
 
-static bool stays(const struct advice_job *j, size_t i)
+static bool stays(const struct jobpart *j, size_t i)
 {
-	return advice_is_kept(j, i) && j->blocks.block[i].life.death.ordinal > j->backward;
+	return jobpart_is_kept(j, i) && j->blocks.block[i].life.death.ordinal > j->backward;
 }
 
 /* The latest of its shape and type that was there; SIZE_MAX: none. */
-static size_t original_of(const struct advice_job *j, size_t clone)
+static size_t original_of(const struct jobpart *j, size_t clone)
 {
 	const struct life *life = &j->blocks.block[clone].life;
 
@@ -186,7 +186,7 @@ static size_t original_of(const struct advice_job *j, size_t clone)
 	return SIZE_MAX;
 }
 
-static bool find_clones(struct twice *t, const struct advice_job *j)
+static bool find_clones(struct twice *t, const struct jobpart *j)
 {
 	struct sourcetext sources = { .reader = j->device->process->reader };
 	uint32_t latest = 0;
@@ -214,14 +214,14 @@ static bool find_clones(struct twice *t, const struct advice_job *j)
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-static uint64_t peak_without(const struct advice_job *j, const struct twice *t)
+static uint64_t peak_without(const struct jobpart *j, const struct twice *t)
 {
-	struct blockreplay r = advice_replay(j);
+	struct blockreplay r = jobpart_replay(j);
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (!t->goes[i])
-			advice_keep(&r, j, i);
-	return advice_peak(j, &r);
+			jobpart_keep(&r, j, i);
+	return jobpart_peak(j, &r);
 }
 
 static void tell_checkpoint(const struct twice *t, struct advice *a)
@@ -244,10 +244,10 @@ static void tell_clones(const struct twice *t, struct advice *a)
 	a->cost = SAID(costs_nothing, NO_FACTS);
 }
 
-bool advice_duplicates(const struct advice_job *j, struct advice *a)
+bool advice_duplicates(const struct jobpart *j, struct advice *a)
 {
 	static const struct {
-		bool (*find)(struct twice *t, const struct advice_job *j);
+		bool (*find)(struct twice *t, const struct jobpart *j);
 		void (*tell)(const struct twice *t, struct advice *a);
 	} kinds[] = { { find_checkpoint, tell_checkpoint }, { find_clones, tell_clones } };
 

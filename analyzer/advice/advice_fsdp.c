@@ -13,13 +13,13 @@
 
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/advice_thresholds.h"
-#include "analyzer/advice/layerspans.h"
+#include "analyzer/advice/advice_lists.h"
 #include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
 
 
 struct fsdp {
-	const struct advice_job *j;
+	const struct jobpart *j;
 	const struct layerspans *spans;
 	uint64_t ranks;
 	uint64_t *unit; /* by layer, bytes of its parameters; after the last one the root's */
@@ -41,7 +41,7 @@ static uint32_t unit_of(const struct fsdp *f, size_t block)
 	return layer < 0 ? root_of(f) : (uint32_t)layer;
 }
 
-static bool is_gradient(const struct advice_job *j, size_t i)
+static bool is_gradient(const struct jobpart *j, size_t i)
 {
 	return j->blocks.block[i].category == CATEGORY_GRADIENT;
 }
@@ -58,13 +58,13 @@ static uint64_t shard_bytes(const struct fsdp *f, size_t i)
 }
 
 /* Of a tensor's values: its block may be larger, where the allocator left no rest of it. */
-static uint64_t value_bytes(const struct advice_job *j, size_t i)
+static uint64_t value_bytes(const struct jobpart *j, size_t i)
 {
 	return j->shape[i].bytes ? j->shape[i].bytes : j->blocks.block[i].life.size;
 }
 
 /* The parameters in the order in which they were made. Returns their bytes. */
-static uint64_t parameters_of(const struct advice_job *j, size_t *block, size_t *nr)
+static uint64_t parameters_of(const struct jobpart *j, size_t *block, size_t *nr)
 {
 	uint64_t bytes = 0;
 
@@ -132,13 +132,13 @@ static bool find_repeats(struct fsdp *f, size_t *block, size_t nr, uint64_t byte
 /* By the gradients, which each layer's backward makes; or by what repeats. false: nothing tells. */
 static bool find_units(struct fsdp *f)
 {
-	const struct advice_job *j = f->j;
+	const struct jobpart *j = f->j;
 	size_t *block = heap_alloc(j->blocks.nr_blocks, sizeof(*block)), nr = 0;
 	uint64_t gradients = 0, parameters = parameters_of(j, block, &nr);
 	bool found = false;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		if (!is_gradient(j, i) || !advice_is_born(j, i, PHASE_BACKWARD))
+		if (!is_gradient(j, i) || !jobpart_is_born(j, i, PHASE_BACKWARD))
 			continue;
 		f->sent[unit_of(f, i)] += value_bytes(j, i);
 		gradients += value_bytes(j, i);
@@ -155,15 +155,15 @@ static bool find_units(struct fsdp *f)
 
 static void find_ends(struct fsdp *f)
 {
-	const struct advice_job *j = f->j;
+	const struct jobpart *j = f->j;
 
 	f->first = j->backward;
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
 
-		if (advice_is_born(j, i, PHASE_FORWARD) && life->birth.ordinal < f->first)
+		if (jobpart_is_born(j, i, PHASE_FORWARD) && life->birth.ordinal < f->first)
 			f->first = life->birth.ordinal;
-		if (advice_is_born(j, i, PHASE_BACKWARD) && life->birth.ordinal >= f->end)
+		if (jobpart_is_born(j, i, PHASE_BACKWARD) && life->birth.ordinal >= f->end)
 			f->end = life->birth.ordinal + 1;
 		if (life->death.phase == PHASE_BACKWARD && life->death.ordinal <= j->to &&
 		    life->death.ordinal >= f->end)
@@ -184,18 +184,18 @@ static void add_forward(const struct fsdp *f, struct blockreplay *r)
 	uint32_t root = root_of(f), before = root;
 	uint64_t since = f->first;
 
-	blockreplay_add(r, advice_time(f->first), advice_time(f->end), f->unit[root]);
+	blockreplay_add(r, jobpart_time(f->first), jobpart_time(f->end), f->unit[root]);
 	for (uint32_t i = 0; i < root; i++) {
 		const struct layerspan *span = &f->spans->span[i];
 
 		if (span->first == TFMT_NO_ORDINAL)
 			continue;
-		blockreplay_add(r, advice_time(since), advice_time(span->first), f->unit[before]);
-		blockreplay_add(r, advice_time(span->first), advice_time(span->end), f->unit[i]);
+		blockreplay_add(r, jobpart_time(since), jobpart_time(span->first), f->unit[before]);
+		blockreplay_add(r, jobpart_time(span->first), jobpart_time(span->end), f->unit[i]);
 		since = span->first;
 		before = i;
 	}
-	blockreplay_add(r, advice_time(since), advice_time(f->spans->span[root - 1].end), f->unit[before]);
+	blockreplay_add(r, jobpart_time(since), jobpart_time(f->spans->span[root - 1].end), f->unit[before]);
 }
 
 /* The copy that is sent is there with the gradients, for a moment, and until the next unit's. */
@@ -208,30 +208,30 @@ static void add_backward(const struct fsdp *f, struct blockreplay *r)
 
 		if (back == TFMT_NO_ORDINAL)
 			continue;
-		blockreplay_add(r, advice_time(since), advice_time(back), f->unit[i]);
-		blockreplay_add(r, advice_time(back), advice_time(end), f->unit[i]);
-		blockreplay_add(r, advice_time(end) - 1, advice_time(end_of(f, i ? i - 1 : root_of(f))) - 1,
+		blockreplay_add(r, jobpart_time(since), jobpart_time(back), f->unit[i]);
+		blockreplay_add(r, jobpart_time(back), jobpart_time(end), f->unit[i]);
+		blockreplay_add(r, jobpart_time(end) - 1, jobpart_time(end_of(f, i ? i - 1 : root_of(f))) - 1,
 				f->sent[i]);
 		since = back;
 	}
-	blockreplay_add(r, advice_time(f->end) - 1, advice_time(f->end), f->sent[root_of(f)]);
+	blockreplay_add(r, jobpart_time(f->end) - 1, jobpart_time(f->end), f->sent[root_of(f)]);
 }
 
 /* Whole until its unit's backward ends, then a part. */
 static void add_gradient(const struct fsdp *f, struct blockreplay *r, size_t i)
 {
 	const struct life *life = &f->j->blocks.block[i].life;
-	uint64_t from = advice_time(life->birth.ordinal), to = advice_time(life->death.ordinal),
-		 cut = advice_time(end_of(f, unit_of(f, i)));
+	uint64_t from = jobpart_time(life->birth.ordinal), to = jobpart_time(life->death.ordinal),
+		 cut = jobpart_time(end_of(f, unit_of(f, i)));
 
-	if (!advice_is_born(f->j, i, PHASE_BACKWARD))
+	if (!jobpart_is_born(f->j, i, PHASE_BACKWARD))
 		cut = from;
 	blockreplay_add(r, from, cut, life->size);
 	if (cut < to)
 		blockreplay_add(r, cut, to, shard_bytes(f, i));
 }
 
-static bool is_bucket(const struct advice_job *j, size_t i)
+static bool is_bucket(const struct jobpart *j, size_t i)
 {
 	static const char *const ddp[] = { "/torch/nn/parallel/distributed.py", NULL };
 	const struct category_block *b = &j->blocks.block[i];
@@ -241,8 +241,8 @@ static bool is_bucket(const struct advice_job *j, size_t i)
 
 static uint64_t peak_sharded(struct fsdp *f)
 {
-	const struct advice_job *j = f->j;
-	struct blockreplay r = advice_replay(j);
+	const struct jobpart *j = f->j;
+	struct blockreplay r = jobpart_replay(j);
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
@@ -253,14 +253,14 @@ static uint64_t peak_sharded(struct fsdp *f)
 			f->buckets += life->death.ordinal > j->from ? life->size : 0;
 		else if (advice_is_state(j, i) || advice_is_of_step(j, i) ||
 			 j->blocks.block[i].category == CATEGORY_PARAMETER)
-			blockreplay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
+			blockreplay_add(&r, jobpart_time(life->birth.ordinal), jobpart_time(life->death.ordinal),
 					shard_bytes(f, i));
 		else
-			advice_keep(&r, j, i);
+			jobpart_keep(&r, j, i);
 	}
 	add_forward(f, &r);
 	add_backward(f, &r);
-	return advice_peak(j, &r);
+	return jobpart_peak(j, &r);
 }
 
 /* ---- the advice ------------------------------------------------------------------------------ */
@@ -309,9 +309,9 @@ static bool advise(const struct layerspans *spans, struct advice *a)
 	return found;
 }
 
-bool advice_sharded_parameters(const struct advice_job *j, struct advice *a)
+bool advice_sharded_parameters(const struct jobpart *j, struct advice *a)
 {
 	if (j->backward == TFMT_NO_ORDINAL || advice_is_sharded(j))
 		return false;
-	return layerspans_advise(j, a, 0, advise);
+	return advice_best_list(j, a, 0, advise);
 }

@@ -10,7 +10,7 @@
 /* ---- gradients ------------------------------------------------------------------------------- */
 
 /* Were parameters updated between the making of a block and the window? */
-static bool was_update(const struct advice_job *j, const struct life *life)
+static bool was_update(const struct jobpart *j, const struct life *life)
 {
 	const struct steps_bounds *updated = &j->device->process->lives->steps.updated;
 
@@ -23,7 +23,7 @@ static bool was_update(const struct advice_job *j, const struct life *life)
 enum stay { STAYS_NOT, STAYS_FOREVER, STAYS_LATE };
 
 /* A gradient that has been used, and is still there: for the next pass to add to, or until zero_grad comes. */
-static enum stay stays(const struct advice_job *j, size_t i)
+static enum stay stays(const struct jobpart *j, size_t i)
 {
 	const struct category_block *b = &j->blocks.block[i];
 
@@ -36,17 +36,17 @@ static enum stay stays(const struct advice_job *j, size_t i)
  * What backward made to be added to a gradient that was there: it would have become the gradient itself. Blocks of
  * equal tensors may differ, where the allocator left no rest of one.
  */
-static bool is_addend(const struct advice_job *j, size_t i, size_t gradient)
+static bool is_addend(const struct jobpart *j, size_t i, size_t gradient)
 {
 	const struct category_block *b = &j->blocks.block[i];
 
-	return b->category == CATEGORY_TEMPORARY && advice_is_born(j, i, PHASE_BACKWARD) &&
+	return b->category == CATEGORY_TEMPORARY && jobpart_is_born(j, i, PHASE_BACKWARD) &&
 	       j->key[i] == j->key[gradient] && j->shape[i].bytes == j->shape[gradient].bytes &&
 	       b->life.death.ordinal <= j->to;
 }
 
 /* One that nobody has taken, of the same module where modules are known; SIZE_MAX: none. */
-static size_t find_addend(const struct advice_job *j, size_t gradient, const bool *taken)
+static size_t find_addend(const struct jobpart *j, size_t gradient, const bool *taken)
 {
 	const struct category_block *g = &j->blocks.block[gradient];
 	size_t other = SIZE_MAX;
@@ -62,10 +62,10 @@ static size_t find_addend(const struct advice_job *j, size_t gradient, const boo
 }
 
 /* The peak if these gradients went with the step; *bytes is what stayed. */
-static uint64_t without_stays(const struct advice_job *j, uint64_t *bytes, uint32_t *stack)
+static uint64_t without_stays(const struct jobpart *j, uint64_t *bytes, uint32_t *stack)
 {
 	bool *taken = heap_alloc(j->blocks.nr_blocks, sizeof(*taken));
-	struct blockreplay r = advice_replay(j);
+	struct blockreplay r = jobpart_replay(j);
 	uint64_t peak;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
@@ -79,22 +79,22 @@ static uint64_t without_stays(const struct advice_job *j, uint64_t *bytes, uint3
 		*stack = stay == STAYS_LATE ? life->death.stack : *stack;
 		if (addend != SIZE_MAX) {
 			taken[addend] = true;
-			blockreplay_add(&r, advice_time(j->blocks.block[addend].life.birth.ordinal),
-					advice_time(life->death.ordinal), life->size);
+			blockreplay_add(&r, jobpart_time(j->blocks.block[addend].life.birth.ordinal),
+					jobpart_time(life->death.ordinal), life->size);
 		} else if (stay == STAYS_FOREVER) {
-			blockreplay_add(&r, advice_time(j->backward), advice_time(life->death.ordinal),
+			blockreplay_add(&r, jobpart_time(j->backward), jobpart_time(life->death.ordinal),
 					life->size);
 		}
 	}
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (!taken[i] && stays(j, i) == STAYS_NOT)
-			advice_keep(&r, j, i);
+			jobpart_keep(&r, j, i);
 	free(taken);
-	peak = advice_peak(j, &r);
+	peak = jobpart_peak(j, &r);
 	return peak;
 }
 
-bool advice_set_to_none(const struct advice_job *j, struct advice *a)
+bool advice_set_to_none(const struct jobpart *j, struct advice *a)
 {
 	uint64_t bytes = 0;
 	uint32_t stack = 0;
@@ -122,7 +122,7 @@ static bool may_go(enum category category)
 }
 
 /* Of each group the first block that was made in the window after that ordinal, itself + 1; NULL: no memory. */
-static uint64_t *first_of_groups(const struct advice_job *j, uint64_t from)
+static uint64_t *first_of_groups(const struct jobpart *j, uint64_t from)
 {
 	uint64_t *first = heap_alloc(books_nr_groups(j->device->process->books), sizeof(*first));
 
@@ -145,7 +145,7 @@ struct generations {
  * window made before its backward and replaced after it, the next one's birth. That one's maker must be the last to
  * have had use for it: it goes next. TFMT_NO_ORDINAL: there is no next one.
  */
-static uint64_t end_before(const struct advice_job *j, const struct generations *g, const struct life *life)
+static uint64_t end_before(const struct jobpart *j, const struct generations *g, const struct life *life)
 {
 	uint64_t next;
 
@@ -162,11 +162,11 @@ static uint64_t end_before(const struct advice_job *j, const struct generations 
 	return next - 1;
 }
 
-bool advice_free_before(const struct advice_job *j, struct advice *a)
+bool advice_free_before(const struct jobpart *j, struct advice *a)
 {
 	struct generations g = { first_of_groups(j, j->from), first_of_groups(j, j->backward) };
 	uint64_t bytes = 0, most = 0;
-	struct blockreplay r = advice_replay(j);
+	struct blockreplay r = jobpart_replay(j);
 	struct fact site;
 	uint32_t stack = 0;
 
@@ -175,10 +175,10 @@ bool advice_free_before(const struct advice_job *j, struct advice *a)
 		uint64_t end = may_go(b->category) ? end_before(j, &g, &b->life) : TFMT_NO_ORDINAL;
 
 		if (end == TFMT_NO_ORDINAL) {
-			advice_keep(&r, j, i);
+			jobpart_keep(&r, j, i);
 			continue;
 		}
-		blockreplay_add(&r, advice_time(b->life.birth.ordinal), advice_time(end), b->life.size);
+		blockreplay_add(&r, jobpart_time(b->life.birth.ordinal), jobpart_time(end), b->life.size);
 		bytes += b->life.size;
 		if (b->life.size > most) {
 			most = b->life.size;
@@ -187,7 +187,7 @@ bool advice_free_before(const struct advice_job *j, struct advice *a)
 	}
 	free(g.first);
 	free(g.behind);
-	a->after_bytes = advice_peak(j, &r);
+	a->after_bytes = jobpart_peak(j, &r);
 	if (!bytes)
 		return false;
 	advice_at_stack(j, a, stack);

@@ -11,7 +11,7 @@
 
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/advice_thresholds.h"
-#include "analyzer/advice/layerspans.h"
+#include "analyzer/advice/advice_lists.h"
 #include "analyzer/base/heap.h"
 
 #define TITLE_NAME_MAX 16 /* characters of a list's name */
@@ -22,7 +22,7 @@ struct layer {
 };
 
 struct layers {
-	const struct advice_job *j;
+	const struct jobpart *j;
 	const struct layerspans *spans;
 	struct layer *layer;
 	bool is_called_by_torch; /* by an nn.Sequential or nn.TransformerEncoder: no line tells which layers */
@@ -32,16 +32,16 @@ struct layers {
 /* What a layer's forward has live at most, when it is computed again: without what the output takes. */
 static void find_most(struct layers *l)
 {
-	const struct advice_job *j = l->j;
+	const struct jobpart *j = l->j;
 
 	for (uint32_t k = 0; k < l->spans->list.nr_layers; k++) {
 		const struct layerspan *span = &l->spans->span[k];
-		struct blockreplay r = { .from = advice_time(span->first), .to = advice_time(span->end) };
+		struct blockreplay r = { .from = jobpart_time(span->first), .to = jobpart_time(span->end) };
 
 		for (size_t i = 0; i < j->blocks.nr_blocks && span->first != TFMT_NO_ORDINAL; i++)
-			if (layerspans_layer(l->spans, i) == (int32_t)k && advice_is_born(j, i, PHASE_FORWARD) &&
+			if (layerspans_layer(l->spans, i) == (int32_t)k && jobpart_is_born(j, i, PHASE_FORWARD) &&
 			    i != span->output)
-				advice_keep(&r, j, i);
+				jobpart_keep(&r, j, i);
 		l->layer[k].most = blockreplay_peak(&r);
 		blockreplay_release(&r);
 	}
@@ -49,11 +49,11 @@ static void find_most(struct layers *l)
 
 static void add_kept(const struct layers *l, struct blockreplay *r, int32_t k, size_t i)
 {
-	const struct advice_job *j = l->j;
+	const struct jobpart *j = l->j;
 	const struct life *life = &j->blocks.block[i].life;
 	const struct layerspan *span = &l->spans->span[k];
-	uint64_t from = advice_time(life->birth.ordinal), to = advice_time(life->death.ordinal),
-		 end = advice_time(advice_is_cast(j, i) ? j->backward : span->end), back = advice_time(span->back);
+	uint64_t from = jobpart_time(life->birth.ordinal), to = jobpart_time(life->death.ordinal),
+		 end = jobpart_time(jobpart_is_cast(j, i) ? j->backward : span->end), back = jobpart_time(span->back);
 
 	l->layer[k].kept += life->size;
 	blockreplay_add(r, from, end < to ? end : to, life->size);
@@ -71,31 +71,31 @@ static void add_output(const struct layers *l, struct blockreplay *r, int32_t k,
 	if (!is_last && back != TFMT_NO_ORDINAL && back > to)
 		to = back;
 	l->layer[k].stays += life->size;
-	blockreplay_add(r, advice_time(life->birth.ordinal), advice_time(to), life->size);
+	blockreplay_add(r, jobpart_time(life->birth.ordinal), jobpart_time(to), life->size);
 }
 
 static uint64_t peak_checkpointed(const struct layers *l)
 {
-	const struct advice_job *j = l->j;
-	struct blockreplay r = advice_replay(j);
+	const struct jobpart *j = l->j;
+	struct blockreplay r = jobpart_replay(j);
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		int32_t k = layerspans_layer(l->spans, i);
 
 		if (k >= 0 && i == l->spans->span[k].output)
 			add_output(l, &r, k, i);
-		else if (k >= 0 && advice_is_kept(j, i))
+		else if (k >= 0 && jobpart_is_kept(j, i))
 			add_kept(l, &r, k, i);
 		else
-			advice_keep(&r, j, i);
+			jobpart_keep(&r, j, i);
 	}
 	for (uint32_t k = 0; k < l->spans->list.nr_layers; k++) {
 		uint64_t back = l->spans->span[k].back;
 
 		if (back != TFMT_NO_ORDINAL)
-			blockreplay_add(&r, advice_time(back) - 2, advice_time(back) - 1, l->layer[k].most);
+			blockreplay_add(&r, jobpart_time(back) - 2, jobpart_time(back) - 1, l->layer[k].most);
 	}
-	return advice_peak(j, &r);
+	return jobpart_peak(j, &r);
 }
 
 /* ---- the advice ------------------------------------------------------------------------------ */
@@ -111,12 +111,12 @@ static void find_site(struct layers *l, struct advice *a)
 	l->is_of_package = l->is_called_by_torch || advice_is_package(l->j, a, call);
 }
 
-static uint64_t forward_bytes(const struct advice_job *j)
+static uint64_t forward_bytes(const struct jobpart *j)
 {
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
-		if (advice_is_born(j, i, PHASE_FORWARD))
+		if (jobpart_is_born(j, i, PHASE_FORWARD))
 			bytes += j->blocks.block[i].life.size;
 	return bytes;
 }
@@ -190,7 +190,7 @@ static bool advise(const struct layerspans *spans, struct advice *a)
 	return true;
 }
 
-bool advice_checkpointing(const struct advice_job *j, struct advice *a)
+bool advice_checkpointing(const struct jobpart *j, struct advice *a)
 {
-	return layerspans_advise(j, a, (uint64_t)(ADVICE_LEAST * (double)j->peak), advise);
+	return advice_best_list(j, a, (uint64_t)(ADVICE_LEAST * (double)j->peak), advise);
 }

@@ -6,7 +6,7 @@
 
 #include "analyzer/stacks/sourceline.h"
 
-static void find_site(const struct advice_job *j, struct advice *a, uint32_t python_stack, bool of_program)
+static void find_site(const struct jobpart *j, struct advice *a, uint32_t python_stack, bool of_program)
 {
 	struct stack_source source = replay_stack_source(j->replay, j->device->process);
 	struct stack stack = { 0 };
@@ -22,17 +22,17 @@ static void find_site(const struct advice_job *j, struct advice *a, uint32_t pyt
 	stack_release(&stack);
 }
 
-void advice_at_stack(const struct advice_job *j, struct advice *a, uint32_t python_stack)
+void advice_at_stack(const struct jobpart *j, struct advice *a, uint32_t python_stack)
 {
 	find_site(j, a, python_stack, false);
 }
 
-void advice_at_program(const struct advice_job *j, struct advice *a, uint32_t python_stack)
+void advice_at_program(const struct jobpart *j, struct advice *a, uint32_t python_stack)
 {
 	find_site(j, a, python_stack, true);
 }
 
-bool advice_is_package(const struct advice_job *j, const struct advice *a, uint32_t python_stack)
+bool advice_is_package(const struct jobpart *j, const struct advice *a, uint32_t python_stack)
 {
 	struct advice program = { 0 };
 
@@ -41,7 +41,7 @@ bool advice_is_package(const struct advice_job *j, const struct advice *a, uint3
 }
 
 /* Has what text_of() says of one of the frames one of these words in it? */
-static bool has_one(const struct advice_job *j, uint32_t python_stack, const char *const *words,
+static bool has_one(const struct jobpart *j, uint32_t python_stack, const char *const *words,
 		    const char *(*text_of)(const struct stack_frame *f))
 {
 	struct stack_source source = replay_stack_source(j->replay, j->device->process);
@@ -69,17 +69,17 @@ static const char *function_name(const struct stack_frame *f)
 	return f->function;
 }
 
-bool advice_runs_in(const struct advice_job *j, uint32_t python_stack, const char *const *files)
+bool advice_runs_in(const struct jobpart *j, uint32_t python_stack, const char *const *files)
 {
 	return has_one(j, python_stack, files, python_file);
 }
 
-bool advice_names_one(const struct advice_job *j, uint32_t python_stack, const char *const *functions)
+bool advice_names_one(const struct jobpart *j, uint32_t python_stack, const char *const *functions)
 {
 	return has_one(j, python_stack, functions, function_name);
 }
 
-bool advice_ends_in(const struct advice_job *j, uint32_t python_stack, const char *file)
+bool advice_ends_in(const struct jobpart *j, uint32_t python_stack, const char *file)
 {
 	struct stack_source source = replay_stack_source(j->replay, j->device->process);
 	struct stack stack = { 0 };

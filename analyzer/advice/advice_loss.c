@@ -18,7 +18,7 @@ struct head {
 	size_t parameter;
 };
 
-static bool is_matrix_of(const struct advice_job *j, size_t i, uint64_t vocabulary)
+static bool is_matrix_of(const struct jobpart *j, size_t i, uint64_t vocabulary)
 {
 	const struct tfmt_shape *s = &j->shape[i];
 
@@ -26,7 +26,7 @@ static bool is_matrix_of(const struct advice_job *j, size_t i, uint64_t vocabula
 	       (s->dims[0] == vocabulary || s->dims[1] == vocabulary);
 }
 
-static unsigned nr_matrices_of(const struct advice_job *j, uint64_t vocabulary)
+static unsigned nr_matrices_of(const struct jobpart *j, uint64_t vocabulary)
 {
 	unsigned nr = 0;
 
@@ -43,29 +43,29 @@ static bool is_over_words(const struct tfmt_shape *s, uint64_t vocabulary)
 }
 
 /* A value for each token and word. */
-static bool has_shape_of_logits(const struct advice_job *j, size_t i, uint64_t vocabulary)
+static bool has_shape_of_logits(const struct jobpart *j, size_t i, uint64_t vocabulary)
 {
 	const struct tfmt_shape *s = &j->shape[i];
 
-	return is_over_words(s, vocabulary) && !advice_fits_parameter(j, i) &&
-	       advice_elements(s) / vocabulary >= TOKENS_MIN;
+	return is_over_words(s, vocabulary) && !jobpart_fits_parameter(j, i) &&
+	       jobpart_elements(s) / vocabulary >= TOKENS_MIN;
 }
 
 /* Logits, what the loss makes of them, and their gradients. */
-static bool is_logits(const struct advice_job *j, size_t i, uint64_t vocabulary)
+static bool is_logits(const struct jobpart *j, size_t i, uint64_t vocabulary)
 {
 	const struct category_block *b = &j->blocks.block[i];
 
 	if (b->category != CATEGORY_ACTIVATION && b->category != CATEGORY_TEMPORARY)
 		return false;
-	if (!advice_is_born(j, i, PHASE_FORWARD) && !advice_is_born(j, i, PHASE_BACKWARD) &&
-	    !advice_is_born(j, i, PHASE_OTHER))
+	if (!jobpart_is_born(j, i, PHASE_FORWARD) && !jobpart_is_born(j, i, PHASE_BACKWARD) &&
+	    !jobpart_is_born(j, i, PHASE_OTHER))
 		return false;
 	return has_shape_of_logits(j, i, vocabulary);
 }
 
 /* By group, whether logits of the window were made there; NULL: no memory. */
-static bool *groups_of_logits(const struct advice_job *j, uint64_t vocabulary)
+static bool *groups_of_logits(const struct jobpart *j, uint64_t vocabulary)
 {
 	bool *made = heap_alloc(books_nr_groups(j->device->process->books), sizeof(*made));
 
@@ -76,14 +76,14 @@ static bool *groups_of_logits(const struct advice_job *j, uint64_t vocabulary)
 }
 
 /* A loss over labels, each of which is there or not: no part of it is over classes, whatever its name. */
-static bool is_of_labels(const struct advice_job *j, uint32_t python_stack)
+static bool is_of_labels(const struct jobpart *j, uint32_t python_stack)
 {
 	static const char *const parts[] = { "inary_cross_entropy", "inaryCrossEntropy", NULL };
 
 	return advice_names_one(j, python_stack, parts);
 }
 
-static bool is_of_loss(const struct advice_job *j, uint32_t python_stack)
+static bool is_of_loss(const struct jobpart *j, uint32_t python_stack)
 {
 	static const char *const parts[] = {
 		"ross_entropy", "rossEntropy", "oftmax", "nll_loss", "NllLoss", "ogsumexp", NULL,
@@ -96,7 +96,7 @@ static bool is_of_loss(const struct advice_job *j, uint32_t python_stack)
  * Gradients of as many features that a node of autograd made: of a loss over classes it would have the name. Or labels
  * of as many.
  */
-static bool has_other_loss(const struct advice_job *j, uint64_t vocabulary)
+static bool has_other_loss(const struct jobpart *j, uint64_t vocabulary)
 {
 	bool found = j->asked && is_of_labels(j, j->asked_stack);
 
@@ -121,7 +121,7 @@ static bool has_other_loss(const struct advice_job *j, uint64_t vocabulary)
 }
 
 /* What gives out so many features, and nothing that takes them in: a layer's would be taken by the next. */
-static bool is_last_wide(const struct advice_job *j, uint64_t vocabulary)
+static bool is_last_wide(const struct jobpart *j, uint64_t vocabulary)
 {
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (is_matrix_of(j, i, vocabulary) && j->shape[i].dims[1] == vocabulary)
@@ -133,7 +133,7 @@ static bool is_last_wide(const struct advice_job *j, uint64_t vocabulary)
  * Is the vocabulary one that a loss is over, and no layer's features? In any step: memory may have run out before the
  * loss of this one. Compiled code names none.
  */
-static bool has_loss(const struct advice_job *j, uint64_t vocabulary)
+static bool has_loss(const struct jobpart *j, uint64_t vocabulary)
 {
 	const struct books *books = j->device->process->books;
 	struct tfmt_shape s;
@@ -148,7 +148,7 @@ static bool has_loss(const struct advice_job *j, uint64_t vocabulary)
 	return (j->asked && is_of_loss(j, j->asked_stack)) || is_last_wide(j, vocabulary);
 }
 
-static uint64_t logits_bytes(const struct advice_job *j, uint64_t vocabulary, unsigned *nr, size_t *first)
+static uint64_t logits_bytes(const struct jobpart *j, uint64_t vocabulary, unsigned *nr, size_t *first)
 {
 	uint64_t bytes = 0;
 
@@ -164,7 +164,7 @@ static uint64_t logits_bytes(const struct advice_job *j, uint64_t vocabulary, un
 }
 
 /* The head whose logits take most. false: there is none. */
-static bool find_head(const struct advice_job *j, struct head *head)
+static bool find_head(const struct jobpart *j, struct head *head)
 {
 	uint64_t most = 0;
 
@@ -190,10 +190,10 @@ static bool find_head(const struct advice_job *j, struct head *head)
 }
 
 /* The matrix's gradient as backward first makes it: of the type that the matrix was multiplied in. */
-static uint64_t gradient_bytes(const struct advice_job *j, size_t parameter)
+static uint64_t gradient_bytes(const struct jobpart *j, size_t parameter)
 {
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
-		if (j->key[i] == j->key[parameter] && advice_is_born(j, i, PHASE_BACKWARD))
+		if (j->key[i] == j->key[parameter] && jobpart_is_born(j, i, PHASE_BACKWARD))
 			return j->blocks.block[i].life.size;
 	return j->blocks.block[parameter].life.size;
 }
@@ -203,22 +203,22 @@ static uint64_t gradient_bytes(const struct advice_job *j, size_t parameter)
  * those of the parts before: one more of it is there while backward goes through the loss, and two when both and their
  * sum are there, for a moment. Logits of the step before that are still there go: a part's do not outlive it.
  */
-static uint64_t peak_in_parts(const struct advice_job *j, const struct head *head)
+static uint64_t peak_in_parts(const struct jobpart *j, const struct head *head)
 {
 	bool *made = groups_of_logits(j, head->vocabulary);
 	uint64_t begin = TFMT_NO_ORDINAL, end = 0;
-	struct blockreplay r = advice_replay(j);
+	struct blockreplay r = jobpart_replay(j);
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
 
 		if (!made[life->group] || !has_shape_of_logits(j, i, head->vocabulary)) {
-			advice_keep(&r, j, i);
+			jobpart_keep(&r, j, i);
 			continue;
 		}
 		if (life->birth.ordinal < j->from)
 			continue;
-		blockreplay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
+		blockreplay_add(&r, jobpart_time(life->birth.ordinal), jobpart_time(life->death.ordinal),
 				torch_rounded(life->size / PARTS));
 		if (life->birth.phase == PHASE_BACKWARD && life->birth.ordinal < begin)
 			begin = life->birth.ordinal;
@@ -227,15 +227,15 @@ static uint64_t peak_in_parts(const struct advice_job *j, const struct head *hea
 			end = life->death.ordinal;
 	}
 	if (begin < end) {
-		blockreplay_add(&r, advice_time(begin), advice_time(end), gradient_bytes(j, head->parameter));
-		blockreplay_add(&r, advice_time(end), advice_time(end) + 1,
+		blockreplay_add(&r, jobpart_time(begin), jobpart_time(end), gradient_bytes(j, head->parameter));
+		blockreplay_add(&r, jobpart_time(end), jobpart_time(end) + 1,
 				2 * gradient_bytes(j, head->parameter));
 	}
 	free(made);
-	return advice_peak(j, &r);
+	return jobpart_peak(j, &r);
 }
 
-bool advice_chunked_loss(const struct advice_job *j, struct advice *a)
+bool advice_chunked_loss(const struct jobpart *j, struct advice *a)
 {
 	struct head head = { 0 };
 	char shape[SHAPE_TEXT_MAX];

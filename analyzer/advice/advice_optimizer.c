@@ -12,12 +12,12 @@
 #define OFFLOAD_SETTING "\"offload_optimizer\": {\"device\": \"cpu\"}" /* of DeepSpeed */
 
 
-bool advice_is_state(const struct advice_job *j, size_t i)
+bool advice_is_state(const struct jobpart *j, size_t i)
 {
 	return j->blocks.block[i].category == CATEGORY_OPTIMIZER_STATE;
 }
 
-bool advice_is_of_step(const struct advice_job *j, size_t i)
+bool advice_is_of_step(const struct jobpart *j, size_t i)
 {
 	const struct category_block *b = &j->blocks.block[i];
 
@@ -25,27 +25,27 @@ bool advice_is_of_step(const struct advice_job *j, size_t i)
 }
 
 /* A tensor of state that has as many values as a parameter has, wide ones. */
-static bool is_wide(const struct advice_job *j, size_t i)
+static bool is_wide(const struct jobpart *j, size_t i)
 {
 	const struct tfmt_shape *s = &j->shape[i];
 
-	return advice_is_state(j, i) && s->bytes && advice_elements(s) >= SMALL_TENSOR &&
-	       s->bytes >= 2 * advice_elements(s);
+	return advice_is_state(j, i) && s->bytes && jobpart_elements(s) >= SMALL_TENSOR &&
+	       s->bytes >= 2 * jobpart_elements(s);
 }
 
 /* Many times what the parameters have: pasts of them, as L-BFGS keeps, that no other optimizer keeps in fewer bits. */
-static bool is_history(const struct advice_job *j)
+static bool is_history(const struct jobpart *j)
 {
 	uint64_t state = 0, parameters = 0;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		state += is_wide(j, i) ? advice_elements(&j->shape[i]) : 0;
-		parameters += j->blocks.block[i].category == CATEGORY_PARAMETER ? advice_elements(&j->shape[i]) : 0;
+		state += is_wide(j, i) ? jobpart_elements(&j->shape[i]) : 0;
+		parameters += j->blocks.block[i].category == CATEGORY_PARAMETER ? jobpart_elements(&j->shape[i]) : 0;
 	}
 	return parameters && state > STATE_VALUES_MAX * parameters;
 }
 
-uint64_t advice_state_bytes(const struct advice_job *j, size_t *largest)
+uint64_t advice_state_bytes(const struct jobpart *j, size_t *largest)
 {
 	uint64_t bytes = 0, most = 0;
 
@@ -67,19 +67,19 @@ uint64_t advice_state_bytes(const struct advice_job *j, size_t *largest)
  * The peak if wide state had so many bytes for each value; with scales or not. What keeps state like that updates one
  * parameter at a time, without the temporaries that torch.optim's steps have for all of them (foreach).
  */
-static uint64_t with_state_of(const struct advice_job *j, uint64_t value_bytes, bool scales)
+static uint64_t with_state_of(const struct jobpart *j, uint64_t value_bytes, bool scales)
 {
-	struct blockreplay r = advice_replay(j);
+	struct blockreplay r = jobpart_replay(j);
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
-		uint64_t nr = advice_elements(&j->shape[i]), from = advice_time(life->birth.ordinal),
-			 to = advice_time(life->death.ordinal);
+		uint64_t nr = jobpart_elements(&j->shape[i]), from = jobpart_time(life->birth.ordinal),
+			 to = jobpart_time(life->death.ordinal);
 
 		if (advice_is_of_step(j, i))
 			continue;
 		if (!is_wide(j, i) || j->shape[i].bytes <= value_bytes * nr) {
-			advice_keep(&r, j, i);
+			jobpart_keep(&r, j, i);
 			continue;
 		}
 		blockreplay_add(&r, from, to, torch_rounded(value_bytes * nr));
@@ -87,11 +87,11 @@ static uint64_t with_state_of(const struct advice_job *j, uint64_t value_bytes, 
 			blockreplay_add(&r, from, to,
 					torch_rounded((nr + SCALE_BLOCK - 1) / SCALE_BLOCK * sizeof(float)));
 	}
-	return advice_peak(j, &r);
+	return jobpart_peak(j, &r);
 }
 
 /* All but the action of smaller state. false: there is no wide state. */
-static bool find_small_state(const struct advice_job *j, struct advice *a, const char *name, uint64_t value_bytes,
+static bool find_small_state(const struct jobpart *j, struct advice *a, const char *name, uint64_t value_bytes,
 			     bool scales)
 {
 	size_t largest = 0;
@@ -111,7 +111,7 @@ static bool find_small_state(const struct advice_job *j, struct advice *a, const
 }
 
 /* bitsandbytes' of the same algorithm, by the file of torch.optim's that has made the state; NULL: Adam's, or any. */
-static const char *small_class(const struct advice_job *j)
+static const char *small_class(const struct jobpart *j)
 {
 	static const struct {
 		const char *file[2], *name;
@@ -130,7 +130,7 @@ static const char *small_class(const struct advice_job *j)
 	return NULL;
 }
 
-bool advice_small_state(const struct advice_job *j, struct advice *a)
+bool advice_small_state(const struct jobpart *j, struct advice *a)
 {
 	const char *name = small_class(j);
 
@@ -139,7 +139,7 @@ bool advice_small_state(const struct advice_job *j, struct advice *a)
 }
 
 /* Only of Adam there is one that can be told to. */
-bool advice_bf16_state(const struct advice_job *j, struct advice *a)
+bool advice_bf16_state(const struct jobpart *j, struct advice *a)
 {
 	if (small_class(j))
 		return false;
@@ -147,7 +147,7 @@ bool advice_bf16_state(const struct advice_job *j, struct advice *a)
 	return find_small_state(j, a, "bfloat16", 2, false);
 }
 
-static uint64_t bytes_of(const struct advice_job *j, enum category category)
+static uint64_t bytes_of(const struct jobpart *j, enum category category)
 {
 	uint64_t bytes = 0;
 
@@ -157,24 +157,24 @@ static uint64_t bytes_of(const struct advice_job *j, enum category category)
 	return bytes;
 }
 
-uint64_t advice_gradient_bytes(const struct advice_job *j)
+uint64_t advice_gradient_bytes(const struct jobpart *j)
 {
 	uint64_t gradients = bytes_of(j, CATEGORY_GRADIENT), parameters = bytes_of(j, CATEGORY_PARAMETER);
 
 	return gradients && gradients < parameters ? gradients : parameters;
 }
 
-bool advice_offload(const struct advice_job *j, struct advice *a)
+bool advice_offload(const struct jobpart *j, struct advice *a)
 {
-	struct blockreplay r = advice_replay(j);
+	struct blockreplay r = jobpart_replay(j);
 	size_t largest = 0;
 	uint64_t bytes = advice_state_bytes(j, &largest);
 	struct fact site;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (!advice_is_state(j, i) && !advice_is_of_step(j, i))
-			advice_keep(&r, j, i);
-	a->after_bytes = advice_peak(j, &r);
+			jobpart_keep(&r, j, i);
+	a->after_bytes = jobpart_peak(j, &r);
 	if (!bytes || is_history(j))
 		return false;
 	advice_at_program(j, a, j->blocks.block[largest].life.birth.stack);

@@ -23,7 +23,7 @@ struct saved_block {
 };
 
 struct saved {
-	const struct advice_job *j;
+	const struct jobpart *j;
 	struct saved_block *block;
 	size_t nr;
 	bool *is_saved; /* by block */
@@ -31,11 +31,11 @@ struct saved {
 	size_t largest;
 };
 
-static bool is_saved(const struct advice_job *j, size_t i)
+static bool is_saved(const struct jobpart *j, size_t i)
 {
 	const struct life *life = &j->blocks.block[i].life;
 
-	if (!advice_is_kept(j, i))
+	if (!jobpart_is_kept(j, i))
 		return false;
 	return life->death.ordinal > j->to ? j->asked != 0 : life->death.phase == PHASE_BACKWARD;
 }
@@ -45,7 +45,7 @@ static bool is_saved(const struct advice_job *j, size_t i)
 /* Forward holds its latest results; what autocast has made of weights, to its end. */
 static void find_until(struct saved *s)
 {
-	const struct advice_job *j = s->j;
+	const struct jobpart *j = s->j;
 	uint64_t next[RESULTS_HELD];
 	size_t left = s->nr;
 
@@ -53,8 +53,8 @@ static void find_until(struct saved *s)
 		next[k] = j->backward;
 	for (size_t i = j->blocks.nr_blocks; i-- > 0;) {
 		if (s->is_saved[i])
-			s->block[--left].until = advice_is_cast(j, i) ? j->backward : next[RESULTS_HELD - 1];
-		if (!advice_is_born(j, i, PHASE_FORWARD))
+			s->block[--left].until = jobpart_is_cast(j, i) ? j->backward : next[RESULTS_HELD - 1];
+		if (!jobpart_is_born(j, i, PHASE_FORWARD))
 			continue;
 		for (unsigned k = RESULTS_HELD - 1; k > 0; k--)
 			next[k] = next[k - 1];
@@ -70,10 +70,10 @@ static int by_death(const void *va, const void *vb)
 }
 
 /* Backward's first allocation after an event; TFMT_NO_ORDINAL: none. *i goes on from call to call. */
-static uint64_t birth_behind(const struct advice_job *j, size_t *i, uint64_t ordinal)
+static uint64_t birth_behind(const struct jobpart *j, size_t *i, uint64_t ordinal)
 {
 	for (; *i < j->blocks.nr_blocks; (*i)++)
-		if (advice_is_born(j, *i, PHASE_BACKWARD) && j->blocks.block[*i].life.birth.ordinal > ordinal)
+		if (jobpart_is_born(j, *i, PHASE_BACKWARD) && j->blocks.block[*i].life.birth.ordinal > ordinal)
 			return j->blocks.block[*i].life.birth.ordinal;
 	return TFMT_NO_ORDINAL;
 }
@@ -100,23 +100,23 @@ static void find_back(struct saved *s)
 
 /* ---- replay ---------------------------------------------------------------------------------- */
 
-static bool is_matrix(const struct advice_job *j, size_t i, enum category category)
+static bool is_matrix(const struct jobpart *j, size_t i, enum category category)
 {
-	return j->blocks.block[i].category == category && j->shape[i].nr_dims >= 2 && advice_fits_parameter(j, i);
+	return j->blocks.block[i].category == category && j->shape[i].nr_dims >= 2 && jobpart_fits_parameter(j, i);
 }
 
 /*
  * Is it a gradient whose node multiplies with the matrix, which save_on_cpu() brings back then? An embedding's
  * does not.
  */
-static bool has_copy(const struct advice_job *j, size_t i)
+static bool has_copy(const struct jobpart *j, size_t i)
 {
 	struct stack_source source = replay_stack_source(j->replay, j->device->process);
 	struct stack stack = { 0 };
 	const struct stack_frame *node = NULL;
 	bool is_embedding;
 
-	if (!is_matrix(j, i, CATEGORY_GRADIENT) || !advice_is_born(j, i, PHASE_BACKWARD))
+	if (!is_matrix(j, i, CATEGORY_GRADIENT) || !jobpart_is_born(j, i, PHASE_BACKWARD))
 		return false;
 	stack_expand(&stack, &source, j->blocks.block[i].life.birth.stack, 0);
 	node = stack_node(&stack);
@@ -127,34 +127,34 @@ static bool has_copy(const struct advice_job *j, size_t i)
 
 static uint64_t peak_without(const struct saved *s)
 {
-	const struct advice_job *j = s->j;
-	struct blockreplay r = advice_replay(j);
+	const struct jobpart *j = s->j;
+	struct blockreplay r = jobpart_replay(j);
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		uint64_t birth = advice_time(j->blocks.block[i].life.birth.ordinal);
+		uint64_t birth = jobpart_time(j->blocks.block[i].life.birth.ordinal);
 
 		if (!s->is_saved[i])
-			advice_keep(&r, j, i);
+			jobpart_keep(&r, j, i);
 		if (has_copy(j, i))
 			blockreplay_add(&r, birth - 1, birth + BLOCKREPLAY_SCALE, j->blocks.block[i].life.size);
 	}
 	for (size_t k = 0; k < s->nr; k++) {
 		const struct saved_block *b = &s->block[k];
 		const struct life *life = &j->blocks.block[b->block].life;
-		uint64_t until = advice_time(b->until < b->death ? b->until : b->death);
+		uint64_t until = jobpart_time(b->until < b->death ? b->until : b->death);
 
-		blockreplay_add(&r, advice_time(life->birth.ordinal), until, life->size);
+		blockreplay_add(&r, jobpart_time(life->birth.ordinal), until, life->size);
 		if (b->back != TFMT_NO_ORDINAL)
-			blockreplay_add(&r, advice_time(b->back) + 1, advice_time(b->death), life->size);
+			blockreplay_add(&r, jobpart_time(b->back) + 1, jobpart_time(b->death), life->size);
 	}
-	return advice_peak(j, &r);
+	return jobpart_peak(j, &r);
 }
 
 /* ---- the advice ------------------------------------------------------------------------------ */
 
 static bool find_saved(struct saved *s)
 {
-	const struct advice_job *j = s->j;
+	const struct jobpart *j = s->j;
 	uint64_t most = 0;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
@@ -179,7 +179,7 @@ static bool find_saved(struct saved *s)
 }
 
 /* The line that runs forward: the outermost call that the stack of what is saved knows of a module. */
-static void find_site(const struct advice_job *j, struct advice *a, size_t block)
+static void find_site(const struct jobpart *j, struct advice *a, size_t block)
 {
 	struct modulepaths *paths = j->device->process->modulepaths;
 	uint32_t call = paths ? modulepaths_call(paths, j->blocks.block[block].life.birth.stack, 1) : 0;
@@ -200,7 +200,7 @@ static void tell(const struct saved *s, struct advice *a)
 		       fact_bytes("weights", 2 * s->weights));
 }
 
-bool advice_activation_offload(const struct advice_job *j, struct advice *a)
+bool advice_activation_offload(const struct jobpart *j, struct advice *a)
 {
 	struct saved s = { .j = j };
 	bool found;

@@ -9,13 +9,13 @@
 
 
 /* How many parameters, or gradients of the window, have one of these keys. */
-static size_t nr_with_keys(const struct advice_job *j, enum category category, const uint64_t *key, size_t nr_keys)
+static size_t nr_with_keys(const struct jobpart *j, enum category category, const uint64_t *key, size_t nr_keys)
 {
 	size_t nr = 0;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (j->blocks.block[i].category == category && j->key[i] &&
-		    (category == CATEGORY_PARAMETER || advice_is_born(j, i, PHASE_BACKWARD)))
+		    (category == CATEGORY_PARAMETER || jobpart_is_born(j, i, PHASE_BACKWARD)))
 			nr += bsearch(&j->key[i], key, nr_keys, sizeof(*key), sorted_compare) != NULL;
 	return nr;
 }
@@ -24,7 +24,7 @@ static size_t nr_with_keys(const struct advice_job *j, enum category category, c
  * How many tensors of state the optimizer keeps of a parameter: two for Adam. Copies of the model, as from a file, are
  * parameters as well, but have no gradients.
  */
-static size_t states_of_parameter(const struct advice_job *j, uint64_t *key)
+static size_t states_of_parameter(const struct jobpart *j, uint64_t *key)
 {
 	size_t nr_keys = 0, nr_state = 0, nr_parameters, nr_gradients;
 
@@ -32,7 +32,7 @@ static size_t states_of_parameter(const struct advice_job *j, uint64_t *key)
 		if (!advice_is_state(j, i) || !j->key[i])
 			continue;
 		key[nr_keys++] = j->key[i];
-		nr_state += advice_fits_parameter(j, i);
+		nr_state += jobpart_fits_parameter(j, i);
 	}
 	if (!nr_keys)
 		return 1;
@@ -48,13 +48,13 @@ static size_t states_of_parameter(const struct advice_job *j, uint64_t *key)
  * The values of each parameter that state is kept of, ascending: of each of its tensors of state, the same. The
  * parameters' own blocks do not tell, where several share one (LSTM). Returns how many parameters.
  */
-static size_t sizes_of_trained(const struct advice_job *j, uint64_t *size)
+static size_t sizes_of_trained(const struct jobpart *j, uint64_t *size)
 {
 	size_t each = states_of_parameter(j, size), nr = 0;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (advice_is_state(j, i) && j->key[i])
-			size[nr++] = advice_elements(&j->shape[i]);
+			size[nr++] = jobpart_elements(&j->shape[i]);
 	qsort(size, nr, sizeof(*size), sorted_compare);
 	for (size_t i = 0; i < nr / each; i++)
 		size[i] = size[i * each];
@@ -85,7 +85,7 @@ static double deal_out(const uint64_t *size, size_t nr, uint64_t ranks)
  * What the rank that has most keeps of all state. ZeroRedundancyOptimizer cuts no tensor: an embedding that is larger
  * than a rank's even share makes its rank the fullest.
  */
-static double largest_share(const struct advice_job *j, uint64_t ranks)
+static double largest_share(const struct jobpart *j, uint64_t ranks)
 {
 	uint64_t *size = heap_alloc(j->blocks.nr_blocks, sizeof(*size));
 	double share = deal_out(size, sizes_of_trained(j, size), ranks);
@@ -94,7 +94,7 @@ static double largest_share(const struct advice_job *j, uint64_t ranks)
 	return share;
 }
 
-bool advice_is_sharded(const struct advice_job *j)
+bool advice_is_sharded(const struct jobpart *j)
 {
 	static const char *const sharders[] = { "/torch/distributed/fsdp/",
 						"/zero_redundancy_optimizer.py",
@@ -111,14 +111,14 @@ bool advice_is_sharded(const struct advice_job *j)
 	       (parameter != SIZE_MAX && advice_runs_in(j, j->blocks.block[parameter].life.birth.stack, sharders));
 }
 
-uint64_t advice_ranks(const struct advice_job *j)
+uint64_t advice_ranks(const struct jobpart *j)
 {
 	int64_t world = j->device->process->world_size;
 
 	return world > 1 ? (uint64_t)world : RANKS_USUAL;
 }
 
-bool advice_sharding(const struct advice_job *j, struct advice *a)
+bool advice_sharding(const struct jobpart *j, struct advice *a)
 {
 	uint64_t ranks = advice_ranks(j);
 	size_t largest = 0;
@@ -130,17 +130,17 @@ bool advice_sharding(const struct advice_job *j, struct advice *a)
 	if (!bytes || advice_is_sharded(j))
 		return false;
 	share = largest_share(j, ranks);
-	r = advice_replay(j);
+	r = jobpart_replay(j);
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
 
 		if (!advice_is_state(j, i) && !advice_is_of_step(j, i))
-			advice_keep(&r, j, i);
+			jobpart_keep(&r, j, i);
 		else
-			blockreplay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
+			blockreplay_add(&r, jobpart_time(life->birth.ordinal), jobpart_time(life->death.ordinal),
 					(uint64_t)(share * (double)life->size));
 	}
-	a->after_bytes = advice_peak(j, &r);
+	a->after_bytes = jobpart_peak(j, &r);
 	advice_at_program(j, a, j->blocks.block[largest].life.birth.stack);
 	site = fact_if(a->has_site, fact_site("site", &a->site));
 	a->title = SAID(state_shard, fact_count("ranks", ranks), site);

@@ -35,10 +35,6 @@
 #define STATE_PERCENT THRESHOLD(STATE_PERCENT, 130)
 /* Multiples in which a length is advised: matrix units work on 8 elements of 16 bits at a time. */
 #define LENGTH_STEP THRESHOLD(LENGTH_STEP, 8)
-/* Tensors of one line for one batch that are samples of it: two may be what a model takes side by side. */
-#define SAMPLES_MIN THRESHOLD(SAMPLES_MIN, 3)
-/* Tokens of the shortest length that is told from numbers of heads, or of parts. */
-#define LENGTH_MIN THRESHOLD(LENGTH_MIN, 16)
 /* Results of forward that variables still hold while the next is computed: the latest, and the one before it. */
 #define RESULTS_HELD 2
 
@@ -46,8 +42,6 @@
 
 /* Layers of a list that checkpointing is advised for: of two, one is always there as a whole. */
 #define LAYERS_MIN THRESHOLD(LAYERS_MIN, 3)
-/* Part of a layer's largest result that its output must have: a loss, or a count of tokens, is much smaller. */
-#define OUTPUT_LEAST THRESHOLD_RATIO(OUTPUT_LEAST, 256)
 /* Share of what a layer keeps by which others may differ and still be like it: padding and rounding differ. */
 #define LAYERS_ALIKE THRESHOLD(LAYERS_ALIKE, 0.1)
 /* Parameters of one layer, by which their shapes repeat: one repeats by chance; no layer in use has more than some tens. */

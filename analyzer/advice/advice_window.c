@@ -2,13 +2,9 @@
 /* The cycle that the peak lies in, and all that kinds of advice look at in it. */
 #include "analyzer/advice/advice_window.h"
 
-#include <stdlib.h>
-
 #include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/allocator/torch.h"
-#include "analyzer/base/heap.h"
 #include "analyzer/oom/fatal.h"
-#include "analyzer/recording/sorted.h"
 
 
 const struct failure *advice_window_failure(const struct failures *failures, const struct replay_device *d)
@@ -54,7 +50,7 @@ static uint64_t as_usual(const struct replay_device *d, const struct failures *f
 	return ordinal;
 }
 
-bool advice_window_find(struct lives_window *w, struct advice_job *j, const struct replay_device *d,
+bool advice_window_find(struct lives_window *w, struct jobpart *j, const struct replay_device *d,
 			const struct failures *failures)
 {
 	const struct lives *lives = d->process->lives;
@@ -93,76 +89,10 @@ bool advice_window_find(struct lives_window *w, struct advice_job *j, const stru
 	return true;
 }
 
-static void find_shapes(struct advice_job *j)
+bool advice_window_fill(struct jobpart *j, struct lives_window *w)
 {
-	const struct books *books = j->device->process->books;
-
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		const struct group *g = books_group(books, j->blocks.block[i].life.group);
-
-		if (!g->shape || !tfmt_reader_shape(books_reader(books), g->shape, &j->shape[i]))
-			continue;
-		j->key[i] = advice_key(&j->shape[i]);
-		if (j->blocks.block[i].category != CATEGORY_PARAMETER || !j->key[i])
-			continue;
-		j->parameter[j->nr_parameters++] = j->key[i];
-		if (j->shape[i].bytes > j->value_bytes * advice_elements(&j->shape[i]))
-			j->value_bytes = j->shape[i].bytes / advice_elements(&j->shape[i]);
-	}
-	if (j->nr_parameters)
-		qsort(j->parameter, j->nr_parameters, sizeof(*j->parameter), sorted_compare);
-}
-
-static void find_backward(struct advice_job *j)
-{
-	j->backward = TFMT_NO_ORDINAL;
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		const struct life *life = &j->blocks.block[i].life;
-
-		if (life->birth.phase == PHASE_BACKWARD && life->birth.ordinal >= j->from &&
-		    life->birth.ordinal < j->backward)
-			j->backward = life->birth.ordinal;
-		if (life->death.phase == PHASE_BACKWARD && life->death.ordinal >= j->from &&
-		    life->death.ordinal < j->backward)
-			j->backward = life->death.ordinal;
-	}
-	if (j->backward > j->to)
-		j->backward = TFMT_NO_ORDINAL;
-}
-
-/* Bytes that are in the total and in no block: the replay of all blocks lacks them. */
-static void find_base(struct advice_job *j)
-{
-	struct blockreplay r = advice_replay(j);
-	uint64_t known;
-
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
-		advice_keep(&r, j, i);
-	known = blockreplay_peak(&r);
-	j->base = j->peak > known ? j->peak - known : 0;
-	blockreplay_release(&r);
-}
-
-bool advice_window_fill(struct advice_job *j, struct lives_window *w)
-{
-	struct replay_process *p = j->device->process;
-
-	if (!lives_window_close(p->lives, w))
+	if (!lives_window_close(j->device->process->lives, w))
 		return false;
-	categories_judge(&j->blocks, p, w->life, w->nr);
-	j->shape = heap_alloc(w->nr, sizeof(*j->shape));
-	j->key = heap_alloc(w->nr, sizeof(*j->key));
-	j->parameter = heap_alloc(w->nr, sizeof(*j->parameter));
-	find_shapes(j);
-	find_backward(j);
-	find_base(j);
+	jobpart_fill(j, w->life, w->nr);
 	return true;
-}
-
-void advice_window_release(struct advice_job *j)
-{
-	categories_release(&j->blocks);
-	free(j->shape);
-	free(j->key);
-	free(j->parameter);
 }

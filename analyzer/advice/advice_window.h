@@ -13,15 +13,14 @@
 const struct failure *advice_window_failure(const struct failures *failures, const struct replay_device *d);
 
 /* From the first reading: *w, and of *j what it says of the peak. false: the peak is not known block by block. */
-bool advice_window_find(struct lives_window *w, struct advice_job *j, const struct replay_device *d,
+bool advice_window_find(struct lives_window *w, struct jobpart *j, const struct replay_device *d,
 			const struct failures *failures);
 
 /*
  * From the second reading, of which j->device is: the blocks of the window, and all else that kinds look at. false: the
- * window has more blocks than are kept (LIVES_WINDOW_MAX). advice_window_release() is needed either way; *w is the
+ * window has more blocks than are kept (LIVES_WINDOW_MAX). jobpart_release() is needed either way; *w is the
  * caller's.
  */
-bool advice_window_fill(struct advice_job *j, struct lives_window *w);
-void advice_window_release(struct advice_job *j);
+bool advice_window_fill(struct jobpart *j, struct lives_window *w);
 
 #endif

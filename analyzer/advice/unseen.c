@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analyzer/advice/advice_thresholds.h"
-#include "analyzer/advice/layerlist.h"
+#include "analyzer/changes/layerlist.h"
 #include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
 #include "analyzer/patterns/vocabulary.h"
@@ -41,7 +41,7 @@ static uint32_t nr_repeats(const uint64_t *key, size_t nr)
 	return repeats;
 }
 
-static uint32_t nr_layers(const struct advice_job *j)
+static uint32_t nr_layers(const struct jobpart *j)
 {
 	uint64_t *key = heap_alloc(j->blocks.nr_blocks, sizeof(*key));
 	uint32_t repeats;
@@ -76,10 +76,10 @@ struct layer_bytes {
 	unsigned nr_largest;
 };
 
-static struct layer_bytes bytes_of(const struct unseen *u, const struct advice_job *j, const struct batchcut *c,
+static struct layer_bytes bytes_of(const struct unseen *u, const struct jobpart *j, const struct batchcut *c,
 				   uint32_t layer)
 {
-	struct blockreplay r = { .from = advice_time(j->from), .to = advice_time(j->to) };
+	struct blockreplay r = { .from = jobpart_time(j->from), .to = jobpart_time(j->to) };
 	struct layer_bytes of = { 0 };
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
@@ -87,10 +87,10 @@ static struct layer_bytes bytes_of(const struct unseen *u, const struct advice_j
 		uint32_t path = j->blocks.block[i].module;
 		uint64_t size = batchcut_size(c, j, i);
 
-		if (path > u->nr_paths || u->of[path] != (int32_t)layer || !advice_is_born(j, i, PHASE_FORWARD) ||
+		if (path > u->nr_paths || u->of[path] != (int32_t)layer || !jobpart_is_born(j, i, PHASE_FORWARD) ||
 		    j->blocks.block[i].category == CATEGORY_WORKSPACE)
 			continue;
-		blockreplay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal), size);
+		blockreplay_add(&r, jobpart_time(life->birth.ordinal), jobpart_time(life->death.ordinal), size);
 		of.stays += life->death.ordinal > j->to ? size : 0;
 		of.nr_largest = size > of.largest ? 1 : of.nr_largest + (size == of.largest);
 		of.largest = size > of.largest ? size : of.largest;
@@ -101,7 +101,7 @@ static struct layer_bytes bytes_of(const struct unseen *u, const struct advice_j
 }
 
 /* Has each layer that ran as a whole kept about as much as the last of them? */
-static bool are_alike(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+static bool are_alike(const struct unseen *u, const struct jobpart *j, const struct batchcut *c)
 {
 	uint64_t last = u->layer ? bytes_of(u, j, c, u->layer - 1).stays : 0;
 
@@ -115,7 +115,7 @@ static bool are_alike(const struct unseen *u, const struct advice_job *j, const 
 }
 
 /* What a layer has at most, in backward as in forward, follows its largest block. Returns 0 where layers are not alike. */
-static uint64_t largest_of(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+static uint64_t largest_of(const struct unseen *u, const struct jobpart *j, const struct batchcut *c)
 {
 	uint64_t least = UINT64_MAX, most = 0;
 
@@ -128,7 +128,7 @@ static uint64_t largest_of(const struct unseen *u, const struct advice_job *j, c
 	return (double)(most - least) > LAYERS_ALIKE * (double)most ? 0 : most;
 }
 
-static void find_layers(struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+static void find_layers(struct unseen *u, const struct jobpart *j, const struct batchcut *c)
 {
 	const struct modulepaths *paths = j->device->process->modulepaths;
 	struct layerlist list[LAYERLISTS_MAX];
@@ -149,7 +149,7 @@ static void find_layers(struct unseen *u, const struct advice_job *j, const stru
 
 /* ---- logits ---------------------------------------------------------------------------------- */
 
-static bool is_matrix(const struct advice_job *j, size_t i)
+static bool is_matrix(const struct jobpart *j, size_t i)
 {
 	return j->blocks.block[i].category == CATEGORY_PARAMETER && j->shape[i].nr_dims == 2;
 }
@@ -170,7 +170,7 @@ static bool has_made_logits(const struct books *books, uint64_t vocabulary)
 }
 
 /* The embedding is the first matrix of a model of text. If its size comes again at the end, that makes logits. */
-static void find_vocabulary(struct unseen *u, const struct advice_job *j)
+static void find_vocabulary(struct unseen *u, const struct jobpart *j)
 {
 	const struct tfmt_shape *first = NULL, *last = NULL;
 
@@ -195,7 +195,7 @@ static bool is_all_tokens(const struct batchcut *c, uint64_t rows)
 }
 
 /* Does the request that failed have the size of logits, in 16 bits or 32, of all tokens or of all but one? */
-static bool asks_for_logits(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+static bool asks_for_logits(const struct unseen *u, const struct jobpart *j, const struct batchcut *c)
 {
 	for (uint64_t size = 2; size <= 4; size += 2)
 		for (uint64_t length = c->length - 1; length <= c->length; length++)
@@ -205,15 +205,15 @@ static bool asks_for_logits(const struct unseen *u, const struct advice_job *j, 
 }
 
 /* What logits there were already, the request that failed among them. */
-static uint64_t seen_bytes(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+static uint64_t seen_bytes(const struct unseen *u, const struct jobpart *j, const struct batchcut *c)
 {
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct tfmt_shape *s = &j->shape[i];
 
-		if (s->nr_dims >= 2 && s->dims[s->nr_dims - 1] == u->vocabulary && advice_is_kept(j, i) &&
-		    is_all_tokens(c, advice_elements(s) / u->vocabulary) &&
+		if (s->nr_dims >= 2 && s->dims[s->nr_dims - 1] == u->vocabulary && jobpart_is_kept(j, i) &&
+		    is_all_tokens(c, jobpart_elements(s) / u->vocabulary) &&
 		    j->blocks.block[i].life.death.ordinal > j->to)
 			bytes += batchcut_size(c, j, i);
 	}
@@ -229,7 +229,7 @@ static uint64_t nr_logits(const struct unseen *u, const struct batchcut *c)
 	return u->vocabulary * samples * length;
 }
 
-static uint64_t logits_bytes(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+static uint64_t logits_bytes(const struct unseen *u, const struct jobpart *j, const struct batchcut *c)
 {
 	uint64_t all = nr_logits(u, c) * (u->are_freed ? LOGITS_FREED : LOGITS_BYTES);
 	uint64_t seen = all ? seen_bytes(u, j, c) : 0;
@@ -240,7 +240,7 @@ static uint64_t logits_bytes(const struct unseen *u, const struct advice_job *j,
 /* ---- the optimizer --------------------------------------------------------------------------- */
 
 /* Before the first update nobody knows what it will keep: as much as Adam does. */
-static void find_state(struct unseen *u, const struct advice_job *j)
+static void find_state(struct unseen *u, const struct jobpart *j)
 {
 	if (j->device->process->lives->steps.updated.nr_bounds)
 		return;
@@ -254,7 +254,7 @@ static void find_state(struct unseen *u, const struct advice_job *j)
 
 /* ---- backward, and its end ----------------------------------------------------------------------- */
 
-static uint64_t sum_of(const struct advice_job *j, enum category category)
+static uint64_t sum_of(const struct jobpart *j, enum category category)
 {
 	uint64_t bytes = 0;
 
@@ -264,7 +264,7 @@ static uint64_t sum_of(const struct advice_job *j, enum category category)
 	return bytes;
 }
 
-uint64_t unseen_gradients(const struct advice_job *j)
+uint64_t unseen_gradients(const struct jobpart *j)
 {
 	uint64_t parameters = sum_of(j, CATEGORY_PARAMETER), state = sum_of(j, CATEGORY_OPTIMIZER_STATE),
 		 gradients = sum_of(j, CATEGORY_GRADIENT);
@@ -276,7 +276,7 @@ uint64_t unseen_gradients(const struct advice_job *j)
 	return parameters > gradients ? parameters - gradients : 0;
 }
 
-static bool is_there(const struct advice_job *j, size_t i)
+static bool is_there(const struct jobpart *j, size_t i)
 {
 	const struct life *life = &j->blocks.block[i].life;
 
@@ -284,7 +284,7 @@ static bool is_there(const struct advice_job *j, size_t i)
 }
 
 /* What there was at the failure, with the request. */
-static uint64_t now_bytes(const struct advice_job *j, const struct batchcut *c)
+static uint64_t now_bytes(const struct jobpart *j, const struct batchcut *c)
 {
 	uint64_t bytes = batchcut_asked(c, j);
 
@@ -294,7 +294,7 @@ static uint64_t now_bytes(const struct advice_job *j, const struct batchcut *c)
 }
 
 /* At the end of backward what forward had made is gone, and all gradients are there. */
-static uint64_t end_bytes(const struct advice_job *j)
+static uint64_t end_bytes(const struct jobpart *j)
 {
 	uint64_t bytes = unseen_gradients(j);
 
@@ -308,7 +308,7 @@ static uint64_t end_bytes(const struct advice_job *j)
 }
 
 /* Logits that are there, of what forward has made, and of what backward has, with the request. */
-static void find_logits(const struct unseen *u, const struct advice_job *j, const struct batchcut *c,
+static void find_logits(const struct unseen *u, const struct jobpart *j, const struct batchcut *c,
 			uint64_t *of_forward, uint64_t *of_backward)
 {
 	*of_forward = *of_backward = 0;
@@ -316,15 +316,15 @@ static void find_logits(const struct unseen *u, const struct advice_job *j, cons
 		const struct tfmt_shape *s = &j->shape[i];
 
 		if (is_there(j, i) && s->nr_dims >= 2 && s->dims[s->nr_dims - 1] == u->vocabulary &&
-		    is_all_tokens(c, advice_elements(s) / u->vocabulary))
-			*(advice_is_born(j, i, PHASE_BACKWARD) ? of_backward : of_forward) += batchcut_size(c, j, i);
+		    is_all_tokens(c, jobpart_elements(s) / u->vocabulary))
+			*(jobpart_is_born(j, i, PHASE_BACKWARD) ? of_backward : of_forward) += batchcut_size(c, j, i);
 	}
 	if (*of_forward && asks_for_logits(u, j, c))
 		*of_backward += batchcut_asked(c, j);
 }
 
 /* Until logits are gone, the rest of their gradients; after them the gradients of a layer's largest blocks. */
-static uint64_t rest_of_backward(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+static uint64_t rest_of_backward(const struct unseen *u, const struct jobpart *j, const struct batchcut *c)
 {
 	uint64_t logits, now, all;
 
@@ -343,10 +343,10 @@ static uint64_t rest_of_backward(const struct unseen *u, const struct advice_job
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-void unseen_find(struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+void unseen_find(struct unseen *u, const struct jobpart *j, const struct batchcut *c)
 {
 	*u = (struct unseen){ .is_unknown = j->asked && j->asked_phase != PHASE_OPTIMIZER };
-	if (!u->is_unknown || advice_is_inference(j)) /* without training nothing is kept, nor updated */
+	if (!u->is_unknown || jobpart_is_inference(j)) /* without training nothing is kept, nor updated */
 		return;
 	u->in_backward = j->asked_phase == PHASE_BACKWARD;
 	if (u->in_backward ||
@@ -378,7 +378,7 @@ static uint64_t after(const struct layer_bytes *last, uint64_t logits)
 	return more > last->most ? more : last->most;
 }
 
-static uint64_t rest_of_forward(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+static uint64_t rest_of_forward(const struct unseen *u, const struct jobpart *j, const struct batchcut *c)
 {
 	uint64_t logits = logits_bytes(u, j, c), now, last;
 	struct layer_bytes layer;
@@ -393,7 +393,7 @@ static uint64_t rest_of_forward(const struct unseen *u, const struct advice_job 
 	return (u->nr_layers - 1 - u->layer) * layer.stays + (last > now ? last - now : 0);
 }
 
-uint64_t unseen_bytes(const struct unseen *u, const struct advice_job *j, const struct batchcut *c, uint64_t gradients)
+uint64_t unseen_bytes(const struct unseen *u, const struct jobpart *j, const struct batchcut *c, uint64_t gradients)
 {
 	uint64_t rest, now, end;
 

@@ -16,7 +16,7 @@
 #ifndef VT_UNSEEN_H
 #define VT_UNSEEN_H
 
-#include "analyzer/advice/batchcut.h"
+#include "analyzer/changes/batchcut.h"
 
 struct unseen {
 	uint32_t nr_layers, layer; /* of the model; the one that memory ran out in. nr_layers 0: not known */
@@ -30,19 +30,19 @@ struct unseen {
 };
 
 /* unseen_release() is needed either way. */
-void unseen_find(struct unseen *u, const struct advice_job *j, const struct batchcut *c);
+void unseen_find(struct unseen *u, const struct jobpart *j, const struct batchcut *c);
 void unseen_release(struct unseen *u);
 
 /*
  * What the step would have taken beside what there was at the failure, with this cut; `gradients` of those to come are
  * counted by the caller.
  */
-uint64_t unseen_bytes(const struct unseen *u, const struct advice_job *j, const struct batchcut *c, uint64_t gradients);
+uint64_t unseen_bytes(const struct unseen *u, const struct jobpart *j, const struct batchcut *c, uint64_t gradients);
 
 /*
  * Gradients that would add up, of parameters that had none when memory ran out: of as many as there are, or as the
  * optimizer keeps state of.
  */
-uint64_t unseen_gradients(const struct advice_job *j);
+uint64_t unseen_gradients(const struct jobpart *j);
 
 #endif

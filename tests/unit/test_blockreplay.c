@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "analyzer/allocator/blockreplay.h"
+#include "analyzer/changes/blockreplay.h"
 
 static void test_peak_is_the_most_together(void **state)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* When layers ran, by the blocks that were made in them. */
-#include "analyzer/advice/layerspans.h"
+#include "analyzer/changes/layerspans.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/advice/advice_thresholds.h"
+#include "analyzer/changes/changes_thresholds.h"
 #include "analyzer/base/heap.h"
 #include "analyzer/stacks/element.h"
 
@@ -36,7 +36,7 @@ static bool is_result(const struct layerspans *l, size_t i)
 {
 	const struct layerspan *span = span_of(l, i);
 
-	return span && advice_is_born(l->j, i, PHASE_FORWARD) && is_float(&l->j->shape[i]) &&
+	return span && jobpart_is_born(l->j, i, PHASE_FORWARD) && is_float(&l->j->shape[i]) &&
 	       l->j->blocks.block[i].life.death.ordinal > span->end;
 }
 
@@ -46,7 +46,7 @@ static bool is_result(const struct layerspans *l, size_t i)
  */
 static void find_outputs(struct layerspans *l)
 {
-	const struct advice_job *j = l->j;
+	const struct jobpart *j = l->j;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (is_result(l, i) && j->blocks.block[i].life.size > span_of(l, i)->largest)
@@ -58,7 +58,7 @@ static void find_outputs(struct layerspans *l)
 
 static void find_forward(struct layerspans *l)
 {
-	const struct advice_job *j = l->j;
+	const struct jobpart *j = l->j;
 	struct layerspan *before = NULL;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
@@ -90,7 +90,7 @@ static void earlier(uint64_t *time, uint64_t ordinal)
 /* Its backward begins where a node of it first allocates, or first gives back what it has saved. */
 static void find_backward(struct layerspans *l)
 {
-	const struct advice_job *j = l->j;
+	const struct jobpart *j = l->j;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
@@ -98,19 +98,49 @@ static void find_backward(struct layerspans *l)
 
 		if (!span || i == span->output)
 			continue;
-		if (advice_is_born(j, i, PHASE_BACKWARD))
+		if (jobpart_is_born(j, i, PHASE_BACKWARD))
 			earlier(&span->back, life->birth.ordinal);
-		if (advice_is_kept(j, i) && life->death.phase == PHASE_BACKWARD)
+		if (jobpart_is_kept(j, i) && life->death.phase == PHASE_BACKWARD)
 			earlier(&span->back, life->death.ordinal);
 	}
 }
 
-/* Each layer is called once in the window, in their order. */
-static bool are_in_order(const struct layerspans *l)
+void layerspans_find(struct layerspans *l, const struct jobpart *j, int32_t *of, uint32_t nr_layers)
+{
+	*l = (struct layerspans){
+		.j = j, .paths = j->device->process->modulepaths, .nr_layers = nr_layers, .of = of
+	};
+	l->span = heap_alloc(nr_layers, sizeof(*l->span));
+	for (uint32_t i = 0; i < nr_layers; i++)
+		l->span[i] = (struct layerspan){ .first = TFMT_NO_ORDINAL,
+						 .back = TFMT_NO_ORDINAL,
+						 .output = SIZE_MAX };
+	find_forward(l);
+	find_outputs(l);
+	find_backward(l);
+}
+
+void layerspans_of_list(struct layerspans *l, const struct jobpart *j, const struct layerlist *list)
+{
+	const struct modulepaths *paths = j->device->process->modulepaths;
+	int32_t *of = heap_alloc(paths->nr_paths + 1, sizeof(*of));
+
+	layerlist_members(list, paths, of);
+	layerspans_find(l, j, of, list->nr_layers);
+	l->list = *list;
+}
+
+void layerspans_release(struct layerspans *l)
+{
+	free(l->span);
+	free(l->of);
+}
+
+bool layerspans_are_in_order(const struct layerspans *l)
 {
 	uint64_t last = 0;
 
-	for (uint32_t i = 0; i < l->list.nr_layers; i++) {
+	for (uint32_t i = 0; i < l->nr_layers; i++) {
 		const struct layerspan *span = &l->span[i];
 
 		if (span->first == TFMT_NO_ORDINAL)
@@ -122,65 +152,13 @@ static bool are_in_order(const struct layerspans *l)
 	return true;
 }
 
-/* false: they are not called in order. */
-static bool find_spans(struct layerspans *l, const struct advice_job *j, const struct layerlist *list)
-{
-	*l = (struct layerspans){ .j = j, .paths = j->device->process->modulepaths, .list = *list };
-	l->span = heap_alloc(list->nr_layers, sizeof(*l->span));
-	l->of = heap_alloc(l->paths->nr_paths + 1, sizeof(*l->of));
-	for (uint32_t i = 0; i < list->nr_layers; i++)
-		l->span[i] = (struct layerspan){ .first = TFMT_NO_ORDINAL,
-						 .back = TFMT_NO_ORDINAL,
-						 .output = SIZE_MAX };
-	layerlist_members(list, l->paths, l->of);
-	find_forward(l);
-	if (!are_in_order(l))
-		return false;
-	find_outputs(l);
-	find_backward(l);
-	return true;
-}
-
-static unsigned nr_that_ran(const struct layerspans *l)
-{
-	unsigned nr = 0;
-
-	for (uint32_t i = 0; i < l->list.nr_layers; i++)
-		nr += l->span[i].first != TFMT_NO_ORDINAL;
-	return nr;
-}
-
-bool layerspans_advise(const struct advice_job *j, struct advice *best, uint64_t bytes,
-		       bool (*advise)(const struct layerspans *l, struct advice *a))
-{
-	const struct modulepaths *paths = j->device->process->modulepaths;
-	struct layerlist list[LAYERLISTS_MAX];
-	size_t nr = paths ? layerlists_find(list, j, paths) : 0;
-
-	best->after_bytes = best->peak_bytes;
-	for (size_t i = 0; i < nr; i++) {
-		struct advice a = *best;
-		struct layerspans l;
-
-		if (list[i].nr_layers < LAYERS_MIN || list[i].bytes < bytes)
-			continue;
-		a.has_site = false;
-		if (find_spans(&l, j, &list[i]) && nr_that_ran(&l) >= LAYERS_MIN && advise(&l, &a) &&
-		    a.after_bytes < best->after_bytes)
-			*best = a;
-		free(l.span);
-		free(l.of);
-	}
-	return best->after_bytes < best->peak_bytes;
-}
-
 uint32_t layerspans_call(const struct layerspans *l)
 {
 	struct modulepaths *paths = l->j->device->process->modulepaths;
 	uint32_t call = 0;
 
 	for (size_t i = 0; i < l->j->blocks.nr_blocks && !call; i++)
-		if (layerspans_layer(l, i) >= 0 && advice_is_kept(l->j, i))
+		if (layerspans_layer(l, i) >= 0 && jobpart_is_kept(l->j, i))
 			call = modulepaths_call(paths, l->j->blocks.block[i].life.birth.stack, l->list.depth);
 	return call;
 }

@@ -10,7 +10,7 @@
 #ifndef VT_BATCHCUT_H
 #define VT_BATCHCUT_H
 
-#include "analyzer/advice/advice_job.h"
+#include "analyzer/changes/jobpart.h"
 
 #define BATCHCUT_ROWS_MAX 8
 
@@ -25,10 +25,13 @@ struct batchcut {
 };
 
 /* Of the whole batch. false: there is no input. */
-bool batchcut_init(struct batchcut *c, const struct advice_job *j);
+bool batchcut_init(struct batchcut *c, const struct jobpart *j);
+
+/* How often what is cut is a factor of a block's size: 0 where it does not follow it, 2 of matrices of attention by length. */
+unsigned batchcut_power(const struct batchcut *c, const struct jobpart *j, size_t block);
 
 /* The bytes of a block, and of the request that failed, with this cut. */
-uint64_t batchcut_size(const struct batchcut *c, const struct advice_job *j, size_t block);
-uint64_t batchcut_asked(const struct batchcut *c, const struct advice_job *j);
+uint64_t batchcut_size(const struct batchcut *c, const struct jobpart *j, size_t block);
+uint64_t batchcut_asked(const struct batchcut *c, const struct jobpart *j);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Adding up blocks over time. */
-#include "analyzer/allocator/blockreplay.h"
+#include "analyzer/changes/blockreplay.h"
 
 #include <stdlib.h>
 

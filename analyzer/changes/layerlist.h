@@ -6,7 +6,7 @@
 #ifndef VT_LAYERLIST_H
 #define VT_LAYERLIST_H
 
-#include "analyzer/advice/advice_job.h"
+#include "analyzer/changes/jobpart.h"
 
 #define LAYERLISTS_MAX 64
 #define LAYERLIST_NAME_MAX (32 + 1)
@@ -22,7 +22,7 @@ struct layerlist {
 };
 
 /* Those that activations of the window were made in, at most LAYERLISTS_MAX. Returns how many. */
-size_t layerlists_find(struct layerlist *list, const struct advice_job *j, const struct modulepaths *paths);
+size_t layerlists_find(struct layerlist *list, const struct jobpart *j, const struct modulepaths *paths);
 
 /* By path, 0 to paths->nr_paths: the layer that it lies in, -1 = in none. */
 void layerlist_members(const struct layerlist *list, const struct modulepaths *paths, int32_t *of);

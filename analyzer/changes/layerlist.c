@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists of layers, by the modules that activations were made in. */
-#include "analyzer/advice/layerlist.h"
+#include "analyzer/changes/layerlist.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,14 +24,14 @@ static struct layerlist *list_of(struct layerlist *list, size_t *nr, const struc
 	return &list[(*nr)++];
 }
 
-size_t layerlists_find(struct layerlist *list, const struct advice_job *j, const struct modulepaths *paths)
+size_t layerlists_find(struct layerlist *list, const struct jobpart *j, const struct modulepaths *paths)
 {
 	size_t nr = 0;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		uint32_t path = j->blocks.block[i].module, depth = modulepaths_depth(paths, path);
 
-		if (!advice_is_kept(j, i))
+		if (!jobpart_is_kept(j, i))
 			continue;
 		for (; path; path = paths->path[path - 1].parent, depth--) {
 			const struct modulepath *p = &paths->path[path - 1];

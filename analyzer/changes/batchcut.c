@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What follows the batch, or the length of its samples, by shapes. */
-#include "analyzer/advice/batchcut.h"
+#include "analyzer/changes/batchcut.h"
 
 #include <string.h>
 
-#include "analyzer/advice/advice_thresholds.h"
+#include "analyzer/changes/changes_thresholds.h"
 #include "analyzer/allocator/torch.h"
 #include "analyzer/patterns/padding.h"
 #include "analyzer/stacks/element.h"
@@ -20,7 +20,7 @@ static bool has_rows(const struct batchcut *c, uint64_t rows)
 	return false;
 }
 
-static bool is_parameters(const struct advice_job *j, uint64_t size)
+static bool is_parameters(const struct jobpart *j, uint64_t size)
 {
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		for (uint32_t k = 0; k < j->shape[i].nr_dims; k++)
@@ -29,7 +29,7 @@ static bool is_parameters(const struct advice_job *j, uint64_t size)
 	return false;
 }
 
-static uint64_t length_of(const struct advice_job *j, const struct tfmt_shape *s)
+static uint64_t length_of(const struct jobpart *j, const struct tfmt_shape *s)
 {
 	bool features[2];
 
@@ -43,20 +43,20 @@ static uint64_t length_of(const struct advice_job *j, const struct tfmt_shape *s
 }
 
 /* What forward has made in two dimensions, unlike any parameter: its rows are samples, or tokens of them. */
-static void find_rows(struct batchcut *c, const struct advice_job *j)
+static void find_rows(struct batchcut *c, const struct jobpart *j)
 {
 	for (size_t i = 0; i < j->blocks.nr_blocks && c->nr_rows < BATCHCUT_ROWS_MAX; i++) {
 		const struct tfmt_shape *s = &j->shape[i];
 
-		if (s->nr_dims == 2 && s->dims[1] > 1 && s->dims[0] % c->batch == 0 && advice_is_kept(j, i) &&
-		    !advice_fits_parameter(j, i) && !has_rows(c, s->dims[0]))
+		if (s->nr_dims == 2 && s->dims[1] > 1 && s->dims[0] % c->batch == 0 && jobpart_is_kept(j, i) &&
+		    !jobpart_fits_parameter(j, i) && !has_rows(c, s->dims[0]))
 			c->rows[c->nr_rows++] = s->dims[0];
 	}
 }
 
 /* ---- which input ----------------------------------------------------------------------------- */
 
-static bool is_input(const struct advice_job *j, size_t i)
+static bool is_input(const struct jobpart *j, size_t i)
 {
 	const struct category_block *b = &j->blocks.block[i];
 
@@ -76,13 +76,13 @@ static bool has_dim(const struct tfmt_shape *s, uint64_t size)
  * Has forward made something with as many rows since the input was there, or nothing at all? A memory bank, or what is
  * kept of each step, is no batch; nor are all gradients in one row.
  */
-static bool is_used(const struct advice_job *j, size_t input)
+static bool is_used(const struct jobpart *j, size_t input)
 {
 	uint64_t rows = j->shape[input].dims[0];
 	bool has_made = false;
 
 	for (size_t i = input + 1; i < j->blocks.nr_blocks; i++) {
-		if (!advice_is_kept(j, i) || !j->shape[i].nr_dims)
+		if (!jobpart_is_kept(j, i) || !j->shape[i].nr_dims)
 			continue;
 		if (has_dim(&j->shape[i], rows))
 			return true;
@@ -92,7 +92,7 @@ static bool is_used(const struct advice_job *j, size_t input)
 }
 
 /* SIZE_MAX: none. */
-static size_t find_input(const struct advice_job *j)
+static size_t find_input(const struct jobpart *j)
 {
 	size_t input = SIZE_MAX;
 	uint64_t most = 0;
@@ -107,7 +107,7 @@ static size_t find_input(const struct advice_job *j)
 }
 
 /* Of one place, alike but for their first dimension. */
-static bool is_sequence_like(const struct advice_job *j, size_t i, size_t other)
+static bool is_sequence_like(const struct jobpart *j, size_t i, size_t other)
 {
 	const struct tfmt_shape *a = &j->shape[i], *b = &j->shape[other];
 
@@ -117,7 +117,7 @@ static bool is_sequence_like(const struct advice_job *j, size_t i, size_t other)
 }
 
 /* [nr, longest, ...], or [longest, nr, ...], made of sequences of [..., ...]. */
-static bool holds_sequences(const struct advice_job *j, size_t i, size_t sequence, const struct padding *p)
+static bool holds_sequences(const struct jobpart *j, size_t i, size_t sequence, const struct padding *p)
 {
 	const struct tfmt_shape *s = &j->shape[i], *of = &j->shape[sequence];
 
@@ -128,7 +128,7 @@ static bool holds_sequences(const struct advice_job *j, size_t i, size_t sequenc
 }
 
 /* Was the input put together with others, into one tensor that is the batch? */
-static bool find_padded(struct batchcut *c, const struct advice_job *j)
+static bool find_padded(struct batchcut *c, const struct jobpart *j)
 {
 	struct padding p = { 0 };
 
@@ -147,7 +147,7 @@ static bool find_padded(struct batchcut *c, const struct advice_job *j)
 }
 
 /* One sample of several, that one line has made for the same batch: its sizes are not the batch's. */
-static bool is_sample(const struct advice_job *j, size_t input)
+static bool is_sample(const struct jobpart *j, size_t input)
 {
 	const struct life *of = &j->blocks.block[input].life;
 	unsigned nr = 0;
@@ -162,7 +162,7 @@ static bool is_sample(const struct advice_job *j, size_t input)
 	return nr >= SAMPLES_MIN;
 }
 
-bool batchcut_init(struct batchcut *c, const struct advice_job *j)
+bool batchcut_init(struct batchcut *c, const struct jobpart *j)
 {
 	*c = (struct batchcut){ .input = find_input(j) };
 	if (c->input == SIZE_MAX)
@@ -184,7 +184,7 @@ bool batchcut_init(struct batchcut *c, const struct advice_job *j)
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* Has this module, or one that is not known, a parameter of these very sizes? */
-static bool has_parameter(const struct advice_job *j, uint32_t module, const struct tfmt_shape *s)
+static bool has_parameter(const struct jobpart *j, uint32_t module, const struct tfmt_shape *s)
 {
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct category_block *b = &j->blocks.block[i];
@@ -201,13 +201,13 @@ static bool has_parameter(const struct advice_job *j, uint32_t module, const str
  * Is this a parameter, what is made of one (in another type, with its norm), or a gradient? The tokens that are an
  * expert's may by chance be as many as its weight has rows: there are others with so many.
  */
-static bool is_parameter_like(const struct batchcut *c, const struct advice_job *j, size_t i)
+static bool is_parameter_like(const struct batchcut *c, const struct jobpart *j, size_t i)
 {
 	const struct tfmt_shape *s = &j->shape[i];
 
-	if (!advice_fits_parameter(j, i))
+	if (!jobpart_fits_parameter(j, i))
 		return false;
-	return s->nr_dims != 2 || !has_rows(c, s->dims[0]) || !advice_is_born(j, i, PHASE_FORWARD) ||
+	return s->nr_dims != 2 || !has_rows(c, s->dims[0]) || !jobpart_is_born(j, i, PHASE_FORWARD) ||
 	       has_parameter(j, j->blocks.block[i].module, s);
 }
 
@@ -224,7 +224,7 @@ static bool is_table(const struct batchcut *c, const struct tfmt_shape *s, enum 
 }
 
 /* Can the block hold something of the batch at all? */
-static bool is_of_step(const struct batchcut *c, const struct advice_job *j, size_t i)
+static bool is_of_step(const struct batchcut *c, const struct jobpart *j, size_t i)
 {
 	const struct category_block *b = &j->blocks.block[i];
 
@@ -286,37 +286,43 @@ static unsigned nr_lengths(const struct batchcut *c, const struct tfmt_shape *s)
 	return nr < 2 ? nr : 2;
 }
 
-static uint64_t cut(const struct batchcut *c, const struct tfmt_shape *s, uint64_t size)
+static unsigned power_of(const struct batchcut *c, const struct tfmt_shape *s)
 {
-	unsigned nr = c->of_length ? nr_lengths(c, s) : follows_batch(c, s);
+	return c->of_length ? nr_lengths(c, s) : follows_batch(c, s);
+}
 
-	for (unsigned k = 0; k < nr; k++)
+static uint64_t cut(const struct batchcut *c, unsigned power, uint64_t size)
+{
+	for (unsigned k = 0; k < power; k++)
 		size = size * c->part / c->whole;
-	return nr ? torch_rounded(size) : size;
+	return power ? torch_rounded(size) : size;
 }
 
 /* What an operation takes for itself, as to add up rows in several places: there are as many as it has samples. */
-static bool is_scratch(const struct advice_job *j, size_t i)
+static bool is_scratch(const struct jobpart *j, size_t i)
 {
 	const struct category_block *b = &j->blocks.block[i];
 
 	return b->category == CATEGORY_WORKSPACE && !j->shape[i].nr_dims && b->life.death.ordinal <= j->to &&
-	       (advice_is_born(j, i, PHASE_FORWARD) || advice_is_born(j, i, PHASE_BACKWARD));
+	       (jobpart_is_born(j, i, PHASE_FORWARD) || jobpart_is_born(j, i, PHASE_BACKWARD));
 }
 
-uint64_t batchcut_size(const struct batchcut *c, const struct advice_job *j, size_t i)
+unsigned batchcut_power(const struct batchcut *c, const struct jobpart *j, size_t i)
 {
-	uint64_t size = j->blocks.block[i].life.size;
-
 	if (is_scratch(j, i))
-		return torch_rounded(size * c->part / c->whole);
-	return is_of_step(c, j, i) ? cut(c, &j->shape[i], size) : size;
+		return 1;
+	return is_of_step(c, j, i) ? power_of(c, &j->shape[i]) : 0;
+}
+
+uint64_t batchcut_size(const struct batchcut *c, const struct jobpart *j, size_t i)
+{
+	return cut(c, batchcut_power(c, j, i), j->blocks.block[i].life.size);
 }
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
 /* The latest block of its size, of its own line if there is one. SIZE_MAX: none. */
-static size_t like_request(const struct advice_job *j)
+static size_t like_request(const struct jobpart *j)
 {
 	size_t like = SIZE_MAX;
 
@@ -332,7 +338,7 @@ static size_t like_request(const struct advice_job *j)
 	return like;
 }
 
-static bool is_parameter_sized(const struct advice_job *j)
+static bool is_parameter_sized(const struct jobpart *j)
 {
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (j->blocks.block[i].category == CATEGORY_PARAMETER && j->blocks.block[i].life.size == j->asked)
@@ -340,7 +346,7 @@ static bool is_parameter_sized(const struct advice_job *j)
 	return false;
 }
 
-uint64_t batchcut_asked(const struct batchcut *c, const struct advice_job *j)
+uint64_t batchcut_asked(const struct batchcut *c, const struct jobpart *j)
 {
 	size_t like = like_request(j);
 
@@ -349,8 +355,8 @@ uint64_t batchcut_asked(const struct batchcut *c, const struct advice_job *j)
 	if (like != SIZE_MAX)
 		return batchcut_size(c, j, like);
 	if (j->asked_shape.nr_dims)
-		return advice_is_parameters(j, advice_key(&j->asked_shape)) ? j->asked :
-									      cut(c, &j->asked_shape, j->asked);
+		return jobpart_is_parameters(j, jobpart_key(&j->asked_shape)) ? j->asked :
+									      cut(c, power_of(c, &j->asked_shape), j->asked);
 	if (is_parameter_sized(j))
 		return j->asked;
 	return torch_rounded(j->asked * c->part / c->whole);

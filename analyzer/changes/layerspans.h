@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When the layers of a list (layerlist.h) ran in the window: each one's forward and backward, and its *output*, the
- * block that it hands to the next one. Layers that forward does not call once each, in their order, have no such
- * times.
+ * When layers, those of a list (layerlist.h) or others, ran in a part of the job: each one's forward and backward, and its
+ * *output*, the block that it hands to the next one. Each is taken to be called once there.
  */
 #ifndef VT_LAYERSPANS_H
 #define VT_LAYERSPANS_H
 
-#include "analyzer/advice/layerlist.h"
+#include "analyzer/changes/layerlist.h"
 
 struct layerspan {
 	uint64_t first, last; /* births in forward, ordinals; first TFMT_NO_ORDINAL: none */
@@ -19,19 +18,21 @@ struct layerspan {
 };
 
 struct layerspans {
-	const struct advice_job *j;
+	const struct jobpart *j;
 	const struct modulepaths *paths;
-	struct layerlist list;
+	struct layerlist list; /* zero: they are of none */
+	uint32_t nr_layers;
 	struct layerspan *span;
 	int32_t *of; /* by path: its layer, -1 = in none */
 };
 
-/*
- * Advice about the list that saves most, of those whose activations take at least `bytes` and of which more layers ran
- * than are there at a time anyway. `advise` fills after_bytes and the texts for one list, or returns false.
- */
-bool layerspans_advise(const struct advice_job *j, struct advice *a, uint64_t bytes,
-		       bool (*advise)(const struct layerspans *l, struct advice *a));
+/* `of` is the spans' own from now on. layerspans_release() is needed. */
+void layerspans_find(struct layerspans *l, const struct jobpart *j, int32_t *of, uint32_t nr_layers);
+void layerspans_of_list(struct layerspans *l, const struct jobpart *j, const struct layerlist *list);
+void layerspans_release(struct layerspans *l);
+
+/* Does forward call them once each, in their order? */
+bool layerspans_are_in_order(const struct layerspans *l);
 
 /* The layer that a block was made in; -1 = in none. */
 int32_t layerspans_layer(const struct layerspans *l, size_t block);
