@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* vramtrace whatif: the recorded job under other settings of PyTorch's allocator, on other GPUs. */
+/* vramtrace whatif: the recorded job under other settings of PyTorch's allocator, on other GPUs, with other code. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/human.h"
 #include "analyzer/base/message.h"
+#include "analyzer/changes/changes.h"
 #include "analyzer/command.h"
 #include "analyzer/gpu/gpunames.h"
 #include "analyzer/oom/failurewatch.h"
@@ -22,6 +23,8 @@ struct whatif_opts {
 	const char *conf, *gpu, *torch, *capacity, *python;
 	int engine;
 	bool no_caching, search;
+	struct opt_list without, scale, dtype, checkpoint;
+	const char *batch;
 	struct emit_opts emit;
 };
 
@@ -37,17 +40,23 @@ static const struct opt whatif_optv[] = {
 	OPT_ENUM(0, "engine", struct whatif_opts, engine, engine_names, "torch: the installed PyTorch serves them, too"),
 	OPT_STRING(0, "python", struct whatif_opts, python, "PYTHON", "that has PyTorch, for --engine torch (python3)"),
 	OPT_FLAG(0, "search", struct whatif_opts, search, "try many settings, name the best"),
+	OPT_LIST(0, "without", struct whatif_opts, without, "WHAT", "without a category, module, name or stack (more than once)"),
+	OPT_LIST(0, "scale", struct whatif_opts, scale, "WHAT=FACTOR", "with as many bytes of it, as activation=0.5"),
+	OPT_LIST(0, "dtype", struct whatif_opts, dtype, "WHAT=TYPE", "with it in another type, as optimizer_state=8bit"),
+	OPT_LIST(0, "checkpoint", struct whatif_opts, checkpoint, "MODULES", "with modules computed again in backward"),
+	OPT_STRING(0, "batch", struct whatif_opts, batch, "N", "with so many samples in each batch"),
 	EMIT_OPTIONS(struct whatif_opts, emit),
 	OPT_END
 };
 
 static const struct opt_help whatif_help = {
 	.command = "whatif",
-	.purpose = "Replay a recorded job under other allocator settings, or on another GPU.",
+	.purpose = "Replay a recorded job under other allocator settings, on another GPU, or with other code.",
 	.usage = "[options] RECORDING",
 	.example = "vramtrace whatif --conf expandable_segments:True train.vtr\n"
 		   "vramtrace whatif --gpu a100-40 train.vtr\n"
-		   "vramtrace whatif --search train.vtr",
+		   "vramtrace whatif --search train.vtr\n"
+		   "vramtrace whatif --checkpoint 'model.layers.*' --batch 16 train.vtr",
 	.options = whatif_optv,
 };
 
@@ -110,6 +119,30 @@ static int read_setting(const struct whatif_opts *o, struct whatif_setting *s)
 	if (!allocconf_read(&conf, o->conf, s->version ? s->version : ALLOCCONF_NEWEST, why, sizeof(why)))
 		return opt_wrong(&whatif_help, "--conf '%s': %s", o->conf, why);
 	return CMD_FINE;
+}
+
+static int read_list(const struct opt_list *l, enum change_kind kind, struct changes *c)
+{
+	char why[256];
+
+	for (unsigned i = 0; i < l->nr; i++)
+		if (!changes_add(c, kind, l->value[i], why, sizeof(why)))
+			return opt_wrong(&whatif_help, "--%s '%s': %s", change_names[kind], l->value[i], why);
+	return CMD_FINE;
+}
+
+static int read_changes(const struct whatif_opts *o, struct changes *c)
+{
+	struct opt_list batch = { .value = { o->batch }, .nr = o->batch != NULL };
+	int ret = read_list(&batch, CHANGE_BATCH, c);
+
+	if (!ret)
+		ret = read_list(&o->scale, CHANGE_SCALE, c);
+	if (!ret)
+		ret = read_list(&o->dtype, CHANGE_DTYPE, c);
+	if (!ret)
+		ret = read_list(&o->without, CHANGE_WITHOUT, c);
+	return ret ? ret : read_list(&o->checkpoint, CHANGE_CHECKPOINT, c);
 }
 
 /* What is to be tried: the setting of the options twice, once with the least requests; or those of a search. */
@@ -199,14 +232,16 @@ static int explain_failure(struct emit *e, const struct whatif *w, const struct 
 }
 
 static int result_print(const struct whatif *w, const struct replay *m, const struct whatif_opts *o,
-			const struct attempts *a, const struct torchengine *torch)
+			const struct attempts *a, const struct torchengine *torch, const struct changes *c)
 {
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/whatif/1");
 	struct search_total total[SEARCH_MAX];
-	struct whatif_view v = { .m = m, .conf = o->conf, .is_uncached = o->no_caching, .torch = torch };
-	int ret;
+	struct whatif_view v = { .m = m, .conf = o->conf, .is_uncached = o->no_caching, .torch = torch,
+				 .is_changed = c->nr > 0 };
+	int ret = CMD_FINE;
 
 	print_recording(e, m);
+	print_whatif_changes(e, c);
 	if (o->search) {
 		print_whatif_search(e, w, total, search_rank(w, total), TOP_TEXT);
 		return emit_close(e);
@@ -229,7 +264,11 @@ static int result_print(const struct whatif *w, const struct replay *m, const st
 		print_whatif_device(e, &v);
 	}
 	emit_array_end(e);
-	ret = emit_is_csv(e) ? CMD_FINE : explain_failure(e, w, m);
+	/* Of other code's blocks nobody has recorded what they are. */
+	if (c->nr)
+		print_autopsy_findings(e, NULL);
+	else if (!emit_is_csv(e))
+		ret = explain_failure(e, w, m);
 	return emit_close(e) || ret ? CMD_TROUBLE : CMD_FINE;
 }
 
@@ -273,6 +312,7 @@ int cmd_whatif(int argc, const char **argv)
 	struct whatif_setting asked = { 0 };
 	struct attempts attempts;
 	struct torchengine torch = { 0 };
+	struct changes changes = { 0 };
 	struct whatif w = { .setting = attempts.setting };
 	struct replay_options load = { .observe = whatif_observe, .ctx = &w, .observe_past = true };
 	struct replay m = REPLAY_INIT;
@@ -284,12 +324,23 @@ int cmd_whatif(int argc, const char **argv)
 	if (argc != 2)
 		return opt_wrong(&whatif_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'", argv[argc - 1]);
 	ret = read_setting(&o, &asked);
-	if (ret)
+	if (!ret)
+		ret = read_changes(&o, &changes);
+	if (ret) {
+		changes_release(&changes);
 		return ret;
+	}
 	w.nr_settings = make_settings(&o, &asked, &attempts);
 	if (o.engine == ENGINE_TORCH) {
 		w.torch = &torch;
 		ret = torchengine_open(&torch);
+	}
+	if (!ret && changes.nr) {
+		ret = rules_load();
+		if (!ret)
+			ret = changes_make(&changes, argv[1]);
+		w.edits = changes.edits;
+		w.nr_edits = changes.nr_edits;
 	}
 	if (!ret)
 		ret = replay_load(&m, argv[1], &load);
@@ -299,10 +350,11 @@ int cmd_whatif(int argc, const char **argv)
 		ret = serve_by_torch(&torch, &w, &m, &o);
 	if (!ret) {
 		damaged = print_caveats(&m);
-		ret = result_print(&w, &m, &o, &attempts, w.torch);
+		ret = result_print(&w, &m, &o, &attempts, w.torch, &changes);
 	}
 	torchengine_close(&torch);
 	whatif_release(&w);
 	replay_release(&m);
+	changes_release(&changes);
 	return damaged ? damaged : ret;
 }

@@ -145,6 +145,16 @@ static enum opt_result store_int(const struct parse *p, const struct opt *o, con
 	return OPT_OK;
 }
 
+static enum opt_result store_one_more(const struct parse *p, const struct opt *o, const char *value, struct opt_list *list)
+{
+	if (list->nr == OPT_LIST_MAX) {
+		opt_wrong(p->help, "option '--%s' may be given %d times at most", o->name, OPT_LIST_MAX);
+		return OPT_WRONG;
+	}
+	list->value[list->nr++] = value;
+	return OPT_OK;
+}
+
 static enum opt_result store(const struct parse *p, const struct opt *o, const char *value)
 {
 	void *field = p->target + o->offset;
@@ -159,6 +169,8 @@ static enum opt_result store(const struct parse *p, const struct opt *o, const c
 	case OPT_TYPE_STRING:
 		*(const char **)field = value;
 		return OPT_OK;
+	case OPT_TYPE_LIST:
+		return store_one_more(p, o, value, field);
 	case OPT_TYPE_BYTES:
 		return human_parse_bytes(value, field) ? OPT_OK
 						       : wrong_value(p, o, value, "a size such as 20GiB");

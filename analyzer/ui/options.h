@@ -35,6 +35,7 @@ enum opt_type {
 	OPT_TYPE_FLAG,   /* bool: set to true */
 	OPT_TYPE_COUNT,  /* unsigned: one more each time it is given, as -vv */
 	OPT_TYPE_STRING, /* const char *: points into argv */
+	OPT_TYPE_LIST,   /* struct opt_list: one more each time it is given */
 	OPT_TYPE_BYTES,  /* uint64_t: "20GiB", "512M", "4096" (human_parse_bytes) */
 	OPT_TYPE_INT,    /* int64_t: decimal */
 	OPT_TYPE_ENUM,   /* int: index into values */
@@ -62,6 +63,8 @@ struct opt {
 	OPT_ROW(letter, name, OPT_TYPE_COUNT, unsigned, type, field, NULL, NULL, help)
 #define OPT_STRING(letter, name, type, field, arg, help) \
 	OPT_ROW(letter, name, OPT_TYPE_STRING, const char *, type, field, arg, NULL, help)
+#define OPT_LIST(letter, name, type, field, arg, help) \
+	OPT_ROW(letter, name, OPT_TYPE_LIST, struct opt_list, type, field, arg, NULL, help)
 #define OPT_BYTES(letter, name, type, field, arg, help) \
 	OPT_ROW(letter, name, OPT_TYPE_BYTES, uint64_t, type, field, arg, NULL, help)
 #define OPT_INT(letter, name, type, field, arg, help) \
@@ -71,6 +74,13 @@ struct opt {
 #define OPT_CHOICE(letter, name, type, field, values, help) \
 	OPT_ROW(letter, name, OPT_TYPE_CHOICE, int, type, field, NULL, values, help)
 #define OPT_END { 0, NULL, OPT_TYPE_END, 0, NULL, NULL, NULL }
+
+#define OPT_LIST_MAX 16
+
+struct opt_list {
+	const char *value[OPT_LIST_MAX]; /* they point into argv */
+	unsigned nr;
+};
 
 struct opt_help {
 	const char *command; /* "leaks": names the command in messages */

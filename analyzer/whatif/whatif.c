@@ -114,6 +114,9 @@ static struct whatif_device *get_device(struct whatif *w, const struct replay_pr
 	d->ordinal = ordinal;
 	d->torch = w->torch;
 	d->books = books_device(process->books, ordinal);
+	for (size_t i = 0; i < w->nr_edits; i++)
+		if (w->edits[i].device == ordinal && !strcmp(w->edits[i].path, process->path))
+			d->edits = &w->edits[i];
 	d->differing_event = d->taking_event = TFMT_NO_ORDINAL;
 	d->recorded.conf = recorded_conf(process, whatif_version(process));
 	d->recorded.capacity = recorded_capacity(process, ordinal);
@@ -264,6 +267,33 @@ static void serve_failed(struct tried *t, const struct cachingmodel_request *r, 
 	tried_free(t, r->slot, false);
 }
 
+/*
+ * A request as other code would have made it, under every setting. taking: as note_failure() has it. Without edits it is the
+ * recorded one.
+ */
+static void serve_all(struct whatif_device *d, struct cachingmodel_request r, struct asked asked, const struct tfmt_event *ev,
+		      uint64_t time_ns)
+{
+	uint64_t others = others_bytes(d);
+
+	if (!asked.most)
+		return;
+	if (d->torch)
+		torchengine_alloc(d->torch, d->ordinal, r.slot, asked.most, r.stream, r.private_id);
+	r.segment = 0;
+	for (size_t i = 0; i < d->nr_tried; i++)
+		serve(&d->tried[i], r, asked, others, ev, time_ns, d->taking_event);
+}
+
+/* The same of a free. */
+static void free_all(struct whatif_device *d, uint32_t slot, bool pending)
+{
+	if (d->torch)
+		torchengine_free(d->torch, d->ordinal, slot);
+	for (size_t i = 0; i < d->nr_tried; i++)
+		tried_free(&d->tried[i], slot, pending);
+}
+
 static void compare(struct whatif_device *d, const struct tfmt_event *ev)
 {
 	if (ev->before || d->is_pooled || !d->books->reported || !d->recorded.caching)
@@ -275,6 +305,60 @@ static void compare(struct whatif_device *d, const struct tfmt_event *ev)
 		d->differing_event = ev->ordinal;
 }
 
+/* ---- other code --------------------------------------------------------------------------------- */
+
+/* What other code asks for instead; {0, 0}: nothing. */
+static struct asked asked_by_other_code(struct whatif_device *d, const struct cachingmodel_request *r, struct asked asked,
+					const struct tfmt_event *ev)
+{
+	struct edit *e = d->edits ? edits_find(d->edits, ev->ordinal) : NULL;
+
+	if (!e)
+		return asked;
+	e->least = edit_bytes(e, asked.least);
+	e->most = edit_bytes(e, asked.most);
+	e->private_id = r->private_id;
+	e->stream = r->stream;
+	e->slot = r->slot;
+	return (struct asked){ e->least, e->most };
+}
+
+/* Blocks made once more have addresses of their own: no driver gives out such ones. */
+static uint64_t address_apart(const struct edit *e)
+{
+	return e->birth | 1ull << 63;
+}
+
+static void do_step(struct whatif_device *d, const struct edit_step *s, const struct tfmt_event *ev, uint64_t time_ns)
+{
+	struct edit *e = edits_find(d->edits, s->birth);
+	struct cachingmodel_request r;
+
+	if (!e || !e->most)
+		return;
+	if (s->kind == EDIT_APART)
+		e->slot = blockslots_new(&d->slots, address_apart(e));
+	if (s->kind == EDIT_APART_FREE && !blockslots_end(&d->slots, address_apart(e), &e->slot))
+		return;
+	if (s->kind == EDIT_FREE || s->kind == EDIT_APART_FREE) {
+		free_all(d, e->slot, false);
+		return;
+	}
+	r = (struct cachingmodel_request){ .stream = e->stream, .private_id = e->private_id, .slot = e->slot };
+	serve_all(d, r, (struct asked){ e->least, e->most }, ev, time_ns);
+}
+
+/* What other code does before this event. */
+static void do_steps(struct whatif_device *d, const struct tfmt_event *ev, uint64_t time_ns)
+{
+	struct edits *e = d->edits;
+
+	for (; e->next < e->nr_steps && e->step[e->next].at <= ev->ordinal; e->next++)
+		do_step(d, &e->step[e->next], ev, time_ns);
+}
+
+/* ---- the recording's requests ------------------------------------------------------------------- */
+
 static void alloc(struct whatif_device *d, const struct tfmt_event *ev, uint64_t time_ns)
 {
 	struct asked asked = asked_bytes(d, ev);
@@ -285,11 +369,8 @@ static void alloc(struct whatif_device *d, const struct tfmt_event *ev, uint64_t
 	uint32_t slot;
 
 	if (blockslots_end(&d->slots, ev->address, &slot)) { /* its free was not seen */
-		if (d->torch)
-			torchengine_free(d->torch, d->ordinal, slot);
 		tried_free(&d->recorded, slot, false);
-		for (size_t i = 0; i < d->nr_tried; i++)
-			tried_free(&d->tried[i], slot, false);
+		free_all(d, slot, false);
 	}
 	r.private_id = private_of(d, ev, arena, &r);
 	use_arena(arena, ev, &r);
@@ -300,11 +381,7 @@ static void alloc(struct whatif_device *d, const struct tfmt_event *ev, uint64_t
 	if (d->is_refused && d->refused_thread == ev->thread)
 		d->is_refused = false;
 	serve(&d->recorded, r, asked, others, ev, time_ns, d->taking_event);
-	if (d->torch)
-		torchengine_alloc(d->torch, d->ordinal, r.slot, asked.most, r.stream, r.private_id);
-	r.segment = 0;
-	for (size_t i = 0; i < d->nr_tried; i++)
-		serve(&d->tried[i], r, asked, others, ev, time_ns, d->taking_event);
+	serve_all(d, r, asked_by_other_code(d, &r, asked, ev), ev, time_ns);
 	d->taking_event = TFMT_NO_ORDINAL;
 	compare(d, ev);
 }
@@ -335,11 +412,8 @@ static void release(struct whatif_device *d, const struct tfmt_event *ev)
 	d->is_emptied = false;
 	if (!(pending ? blockslots_wait : blockslots_end)(&d->slots, ev->address, &slot))
 		return;
-	if (d->torch)
-		torchengine_free(d->torch, d->ordinal, slot);
 	tried_free(&d->recorded, slot, pending);
-	for (size_t i = 0; i < d->nr_tried; i++)
-		tried_free(&d->tried[i], slot, pending);
+	free_all(d, slot, pending);
 	compare(d, ev);
 }
 
@@ -525,6 +599,9 @@ void whatif_observe(void *ctx, const struct replay_process *process, const struc
 {
 	struct whatif *w = ctx;
 
+	for (size_t i = 0; i < w->nr_devices && w->nr_edits; i++)
+		if (w->device[i]->process == process && w->device[i]->edits)
+			do_steps(w->device[i], ev, time_ns);
 	if (ev->kind == TFMT_UNMAP) { /* of whichever device: the thread's current one need not be the memory's */
 		for (size_t i = 0; i < w->nr_devices; i++)
 			if (w->device[i]->process == process)

@@ -14,6 +14,7 @@
 #include "analyzer/allocator/blockslots.h"
 #include "analyzer/replay/replay.h"
 #include "analyzer/whatif/arenas.h"
+#include "analyzer/whatif/edits.h"
 #include "analyzer/whatif/torchengine.h"
 #include "analyzer/whatif/tried.h"
 
@@ -32,7 +33,8 @@ struct whatif_device {
 	const struct replay_process *process;
 	uint32_t ordinal;
 	const struct device_books *books;
-	struct tried recorded; /* the recorded settings on the recorded GPU */
+	struct edits *edits; /* what other code would have asked for, of all settings; NULL: the same */
+	struct tried recorded; /* the recorded settings on the recorded GPU, and the recorded requests */
 	struct tried *tried;   /* one for each setting */
 	size_t nr_tried;
 
@@ -61,6 +63,8 @@ struct whatif_device {
 struct whatif {
 	const struct whatif_setting *setting; /* the caller's */
 	size_t nr_settings;
+	struct edits *edits; /* the caller's, of some devices, closed */
+	size_t nr_edits;
 	struct whatif_device **device;
 	size_t nr_devices, devices_room;
 	struct torchengine *torch; /* is given the requests, too; may be NULL */

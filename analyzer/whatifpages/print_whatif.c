@@ -47,7 +47,7 @@ static bool is_exact(const struct whatif_view *v)
 {
 	const struct whatif_device *d = v->d;
 
-	return replay_is_exact(v->device->process) && whatif_is_exact(d) && d->tried[0].conf.backend == ALLOCCONF_NATIVE &&
+	return !v->is_changed && replay_is_exact(v->device->process) && whatif_is_exact(d) && d->tried[0].conf.backend == ALLOCCONF_NATIVE &&
 	       !d->tried[0].is_over &&
 	       (d->nr_tried < 2 || tried_figures(&d->tried[0]).peak_reserved == tried_figures(&d->tried[1]).peak_reserved);
 }
@@ -249,6 +249,52 @@ void print_whatif_setting(struct emit *e, const struct whatif_view *v)
 	else
 		say(e, "What if the allocator's settings were %s", conf_text(v->conf ? v->conf : recorded));
 	say(e, "Recorded with PyTorch %s, settings: %s", torch ? torch : "(version unknown)", conf_text(recorded));
+}
+
+/* ---- other code --------------------------------------------------------------------------------- */
+
+static const struct emit_column change_columns[] = {
+	{ "change", "other code", EMIT_LEFT, false },
+	{ "of", "", EMIT_LEFT, false },
+	{ "blocks", "blocks", EMIT_RIGHT, false },
+	{ "bytes", "allocated in all", EMIT_RIGHT, false },
+	{ "batch_was", NULL, EMIT_RIGHT, false },
+	{ "unchanged", NULL, EMIT_RIGHT, false },
+	{ NULL, NULL, EMIT_LEFT, false },
+};
+
+static void say_unchanged(struct emit *e, const struct change *c)
+{
+	if (c->kind == CHANGE_BATCH)
+		say(e, "A batch had %llu samples, %llu of the job's cycles are changed.", (unsigned long long)c->batch_was,
+		    (unsigned long long)c->cycles);
+	if (c->kind == CHANGE_CHECKPOINT)
+		say(e, "Modules are computed a second time in backward, %llu calls in all.", (unsigned long long)c->cycles);
+	if (c->unchanged)
+		say(e, "%llu of the blocks are of no such type, or their type is not known: they stay as they were.",
+		    (unsigned long long)c->unchanged);
+}
+
+void print_whatif_changes(struct emit *e, const struct changes *c)
+{
+	if (!c->nr && emit_is_text(e))
+		return;
+	emit_table_begin(e, "changes", change_columns);
+	for (size_t i = 0; i < c->nr; i++) {
+		emit_row_begin(e);
+		emit_string(e, "change", NULL, change_names[c->change[i].kind]);
+		emit_string(e, "of", NULL, c->change[i].text);
+		emit_uint(e, "blocks", NULL, c->change[i].blocks);
+		emit_bytes(e, "bytes", NULL, c->change[i].bytes);
+		emit_uint(e, "batch_was", NULL, c->change[i].batch_was);
+		emit_uint(e, "unchanged", NULL, c->change[i].unchanged);
+		emit_row_end(e);
+	}
+	emit_table_end(e);
+	for (size_t i = 0; i < c->nr; i++)
+		say_unchanged(e, &c->change[i]);
+	if (c->nr)
+		emit_blank(e);
 }
 
 /* ---- a search ----------------------------------------------------------------------------------- */

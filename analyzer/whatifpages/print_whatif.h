@@ -3,6 +3,7 @@
 #ifndef VT_PRINT_WHATIF_H
 #define VT_PRINT_WHATIF_H
 
+#include "analyzer/changes/changes.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/whatif/search.h"
 #include "analyzer/whatif/whatif.h"
@@ -14,11 +15,15 @@ struct whatif_view {
 	const struct whatif_device *d;
 	const char *conf;  /* as asked for; NULL: the recorded ones */
 	bool is_uncached;
+	bool is_changed; /* other code's requests were served */
 	const struct torchengine *torch; /* what PyTorch's own allocator has served; NULL: it was not asked */
 };
 
 /* "conf", "torch" and so on of the top object; in text, the first line. */
 void print_whatif_setting(struct emit *e, const struct whatif_view *v);
+
+/* The array "changes": what other code is asked about, and how much of the job that is; in text, a line each. */
+void print_whatif_changes(struct emit *e, const struct changes *c);
 
 /* An object of the array "devices"; in text, a block. */
 void print_whatif_device(struct emit *e, const struct whatif_view *v);

@@ -253,10 +253,17 @@ async def whatif(
     capacity: Annotated[Optional[str], Field(description="on a GPU of this size: 40GiB, unlimited; unknown: which is enough")] = None,
     gpu: Annotated[Optional[str], Field(description="on such a GPU: a100-40, l4, h100")] = None,
     search: Annotated[bool, Field(description="try many settings and name the best, instead of conf")] = False,
+    batch: Annotated[Optional[int], Field(description="with so many samples in each batch")] = None,
+    checkpoint: Annotated[Optional[str], Field(description="with these modules computed again in backward: model.layers.*")] = None,
+    without: Annotated[Optional[str], Field(description="without a category, a module, a name or a line: optimizer_state, ema")] = None,
+    scale: Annotated[Optional[str], Field(description="with so many bytes of it: activation=0.5")] = None,
+    dtype: Annotated[Optional[str], Field(description="with it in another type: optimizer_state=8bit")] = None,
     timeout_s: Timeout = 60,
 ) -> Document:
-    """What the recorded job would reserve under other allocator settings or on another GPU, and where it would run out."""
-    return await ask("whatif", recording, conf=conf, capacity=capacity, gpu=gpu, search=search, timeout_s=timeout_s)
+    """What the recorded job would reserve under other settings, on another GPU or with other code, and where it would run out."""
+    settings = {"conf": conf, "capacity": capacity, "gpu": gpu, "search": search}
+    code = {"batch": batch, "checkpoint": checkpoint, "without": without, "scale": scale, "dtype": dtype}
+    return await ask("whatif", recording, **settings, **code, timeout_s=timeout_s)
 
 
 @reads

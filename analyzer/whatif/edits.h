@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What other code would have asked for: requests of one device that are smaller, larger or not made, and blocks that are given
+ * back early and made again. All by the ordinals of the recording's events; what they mean is known to whoever makes them
+ * (changes/). They are used while the events pass by once, and then no more. Single-threaded.
+ */
+#ifndef VT_EDITS_H
+#define VT_EDITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Of the block that an event has allocated. */
+struct edit {
+	uint64_t birth; /* ordinal of the event */
+	double factor;  /* of the bytes asked for; 0: the request is not made */
+
+	/* private: how it is asked for, and where it is */
+	uint64_t least, most; /* bytes */
+	uint32_t private_id, slot;
+	uint16_t stream;
+};
+
+enum edit_kind {
+	EDIT_FREE,      /* the block is given back before its time */
+	EDIT_AGAIN,     /* it is asked for again, and given back when it was in the recording */
+	EDIT_APART,     /* one like it, which had its time, is asked for once more */
+	EDIT_APART_FREE, /* that one is given back */
+};
+
+/* Something that is done before an event. */
+struct edit_step {
+	uint64_t at;    /* ordinal of the event */
+	uint32_t order; /* of several before one event, the smaller first */
+	enum edit_kind kind;
+	uint64_t birth; /* of the block's edit, which must be there */
+};
+
+/* Zero it but for path and device. */
+struct edits {
+	const char *path; /* of the trace */
+	uint32_t device;
+	struct edit *edit; /* by birth */
+	size_t nr, room;
+	struct edit_step *step; /* in the order in which they are done, after edits_close() */
+	size_t nr_steps, steps_room;
+	size_t next; /* step: private */
+};
+
+/* An edit of a block that was allocated after those of all edits so far. */
+void edits_add(struct edits *e, uint64_t birth, double factor);
+
+/* The edit of a block; NULL: it has none. */
+struct edit *edits_find(const struct edits *e, uint64_t birth);
+
+/* Done before the event `at`, after what was added for it so far. */
+void edits_step(struct edits *e, uint64_t at, enum edit_kind kind, uint64_t birth);
+
+/* Nothing is added any more. */
+void edits_close(struct edits *e);
+void edits_release(struct edits *e);
+
+/* The bytes that are asked for instead of `bytes`. */
+uint64_t edit_bytes(const struct edit *e, uint64_t bytes);
+
+#endif
