@@ -156,9 +156,9 @@ $(O)/cuda.flags: FORCE
 
 PYTEST = VRAMTRACE_BUILD='$(abspath $(O))' $(PYTHON) -m pytest
 # Files of tests run side by side, on up to four processors: some take 4 GiB of memory. PYTEST_FLAGS='-n 0': one by one.
-# The second tier has no tests that need a processor to themselves, and waits a third of its time: it runs one more.
+# The second tier has no tests that need a processor to themselves, and waits a third of its time: it runs four at a time.
 PYTEST_MANY = $(PYTEST) --dist loadfile -n $(shell echo $$(($(shell nproc) < 4 ? $(shell nproc) : 4)))
-PYTEST_MORE = $(PYTEST) --dist loadfile -n $(shell echo $$(($(shell nproc) < 4 ? $(shell nproc) + 1 : 4)))
+PYTEST_MORE = $(PYTEST) --dist loadfile -n 4
 
 # An interpreter that Debian 12 and Ubuntu do not have; without it, its tests are skipped.
 PYTHON314 := $(CACHE)/python314-$(shell cat setup/python314.sh setup/apt_apart.sh | sha256sum | cut -c1-12)
