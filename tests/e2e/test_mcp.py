@@ -156,7 +156,7 @@ def test_checks_limits(agent, fitted):
     [
         ("report", {}), ("leaks", {"top": 2}), ("advise", {"all": True}), ("peak", {"by": "category", "at": "end"}),
         ("peak", {"top": 1}), ("whatif", {"conf": "expandable_segments:True"}), ("whatif", {"search": True}),
-        ("whatif", {"batch": 1, "without": "optimizer_state"}),
+        ("whatif", {"dtype": "*=bf16", "scale": "*=0.5"}),
     ],
 )
 def test_documents_are_the_commands_own(agent, fitted, vramtrace, tool, arguments):

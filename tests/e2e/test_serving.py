@@ -11,6 +11,7 @@ import os
 import pytest
 
 from harness import JOBS, WITH_NAMES
+from test_whatif import SETTINGS as SETTINGS_OF_WHATIF
 
 SERVING_PYTHON = os.environ.get("VRAMTRACE_SERVING_PYTHON")
 pytestmark = [
@@ -35,13 +36,17 @@ SETTINGS = WITH_NAMES | {
 @pytest.fixture(scope="module", params=["eager", "graphs"])
 def served(request, vramtrace, tmp_path_factory):
     """The recording of a run, and what it has printed at last."""
-    folder = tmp_path_factory.mktemp(request.param)
+    recording = record(vramtrace, tmp_path_factory.mktemp(request.param), request.param)
+    return recording.path, json.loads(recording.stdout.splitlines()[-1]), request.param
+
+
+def record(vramtrace, folder, how, **settings):
     (folder / "model").mkdir()
     (folder / "model/config.json").write_text(json.dumps(MODEL))
-    program = [SERVING_PYTHON, JOBS / "serving.py", folder / "model", request.param]
-    recording = vramtrace.record(folder / "job.vtr", program, gpu="a10", env=SETTINGS | {"HOME": str(folder)}, cwd=folder)
-    assert recording.status == 0, recording.stderr[-4000:]
-    return recording.path, json.loads(recording.stdout.splitlines()[-1])
+    program = [SERVING_PYTHON, JOBS / "serving.py", folder / "model", how]
+    recording = vramtrace.record(folder / "job.vtr", program, gpu="a10", env=SETTINGS | {"HOME": str(folder)} | settings, cwd=folder)
+    assert recording.status == 0 or settings, recording.stderr[-4000:]
+    return recording
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +57,7 @@ def blocks(vramtrace, served):
 
 
 def test_server_answers(vramtrace, served):
-    path, printed = served
+    path, printed, _ = served
     assert printed["tokens"] == [16] * 4
     assert vramtrace.json("report", path)["recording"]["complete"]
 
@@ -84,3 +89,17 @@ def test_nothing_goes_by_a_rule_of_training(vramtrace, served, blocks):
     assert categories["input"] == categories["gradient"] == categories["optimizer_state"] == categories["activation"] == 0
     own = set(served[1]["parameters"].values())
     assert {address for address, block in blocks.items() if block["category"] == "parameter"} == own
+
+
+@pytest.mark.parametrize("setting", [setting for setting in SETTINGS_OF_WHATIF if setting not in ("own", "large-64")])
+def test_a_prediction_is_what_a_run_reserves(vramtrace, served, tmp_path, setting):
+    """
+    Within 1%: the server makes its cache as large as what it finds free. With large segments it does not start, as it sets
+    another size of its own while it runs that does not go with it; with half of the GPU, or rounded up, it has no room.
+    """
+    conf = SETTINGS_OF_WHATIF[setting]
+    (told,) = vramtrace.json("whatif", "--conf", conf, served[0])["devices"]
+    assert told["model_exact"]
+    (seen,) = vramtrace.json("report", record(vramtrace, tmp_path, served[2], PYTORCH_CUDA_ALLOC_CONF=conf).path)["devices"]
+    assert told["peak_reserved_bytes"] == pytest.approx(seen["reserved"]["peak_bytes"], rel=0.01)
+    assert told["oom"] == (seen["tensor"]["ooms"] > 0)

@@ -7,6 +7,7 @@ Each job is recorded once with PyTorch's own settings, and predicted for each of
 import functools
 import re
 import sys
+import tempfile
 
 import pytest
 
@@ -37,7 +38,10 @@ JOBS = {
     "graphs": ("whatif.py", "graphs"),
     "mem-pool": ("whatif.py", "pools"),
     "full": ("whatif.py", "full"),
+    "fsdp-rank": ("distributed/sharded_llama.py", tempfile.gettempdir(), "7b"),
 }
+# How it is recorded: one of eight ranks, the others absent.
+RECORDED = {"fsdp-rank": {"gpu": "8xh100", "options": ("--ranks", "3")}}
 FAILS = {("full", "collecting")}  # half of the GPU is not enough for it: the job ends
 
 
@@ -49,7 +53,7 @@ def run(vramtrace, tmp_path_factory):
     def record(job, conf="", **options):
         folder = tmp_path_factory.mktemp(job)
         environment = {"PYTHONPATH": str(FOLDER)} | ({CONF: conf} if conf else {})
-        return vramtrace.record(folder / "job.vtr", python(*JOBS[job]), env=environment, **options)
+        return vramtrace.record(folder / "job.vtr", python(*JOBS[job]), env=environment, **RECORDED.get(job, {}), **options)
 
     return record
 
@@ -89,7 +93,8 @@ def test_a_prediction_is_what_a_run_reserves(vramtrace, told, run, job, setting)
 def test_documented_predictions():
     """docs/whatif.md has a row for each job, and names each setting."""
     page = (TREE / "docs" / "whatif.md").read_text()
-    assert set(re.findall(r"^\| `([a-z-]+)` \|", page, re.M)) == set(JOBS)
+    settings, code = page.split("Other code is compared")
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", settings, re.M)) == {*JOBS, "vllm"}
     assert all(f"`{conf}`" in page for conf in SETTINGS.values() if conf)
 
 
