@@ -21,15 +21,19 @@
 
 struct whatif_opts {
 	const char *conf, *gpu, *torch, *capacity, *python;
-	int engine;
+	int engine, policy;
 	bool no_caching, search;
 	struct opt_list without, scale, dtype, checkpoint;
 	const char *batch;
+	int64_t points;
 	struct emit_opts emit;
 };
 
 enum engine { ENGINE_MODEL, ENGINE_TORCH };
 static const char *const engine_names[] = { "model", "torch", NULL };
+
+enum policy { POLICY_TORCH, POLICY_IDEAL };
+static const char *const policy_names[] = { "torch", "ideal", NULL };
 
 static const struct opt whatif_optv[] = {
 	OPT_STRING('c', "conf", struct whatif_opts, conf, "SETTINGS", "as in PYTORCH_CUDA_ALLOC_CONF (the recorded ones)"),
@@ -45,6 +49,8 @@ static const struct opt whatif_optv[] = {
 	OPT_LIST(0, "dtype", struct whatif_opts, dtype, "WHAT=TYPE", "with it in another type, as optimizer_state=8bit"),
 	OPT_LIST(0, "checkpoint", struct whatif_opts, checkpoint, "MODULES", "with modules computed again in backward"),
 	OPT_STRING(0, "batch", struct whatif_opts, batch, "N", "with so many samples in each batch"),
+	OPT_INT(0, "points", struct whatif_opts, points, "N", "figures at N points in time, too (none)"),
+	OPT_ENUM(0, "policy", struct whatif_opts, policy, policy_names, "ideal: laid out, too, by who knows how long blocks live"),
 	EMIT_OPTIONS(struct whatif_opts, emit),
 	OPT_END
 };
@@ -108,10 +114,16 @@ static int read_setting(const struct whatif_opts *o, struct whatif_setting *s)
 		ret = read_torch(o, s);
 	if (ret)
 		return ret;
+	if (o->points < 0 || o->points > SERIES_STEPS)
+		return opt_wrong(&whatif_help, "--points takes 0 to %d", SERIES_STEPS);
+	if (o->points && (o->search || is_any_gpu(o)))
+		return opt_wrong(&whatif_help, "--points are of one setting on one GPU");
 	s->text = o->conf;
 	s->is_uncached = o->no_caching;
 	if (o->engine == ENGINE_TORCH && (o->search || is_any_gpu(o)))
 		return opt_wrong(&whatif_help, "--engine torch serves one setting on one GPU");
+	if (o->policy == POLICY_IDEAL && (o->search || is_any_gpu(o)))
+		return opt_wrong(&whatif_help, "--policy ideal is beside one setting on one GPU");
 	if (o->search && (o->conf || o->no_caching))
 		return opt_wrong(&whatif_help, "--search tries settings of its own: it goes without --conf and --no-caching");
 	if (o->conf && o->no_caching)
@@ -237,7 +249,7 @@ static int result_print(const struct whatif *w, const struct replay *m, const st
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/whatif/1");
 	struct search_total total[SEARCH_MAX];
 	struct whatif_view v = { .m = m, .conf = o->conf, .is_uncached = o->no_caching, .torch = torch,
-				 .is_changed = c->nr > 0 };
+				 .is_changed = c->nr > 0, .series = w->series, .nr_points = (uint32_t)o->points };
 	int ret = CMD_FINE;
 
 	print_recording(e, m);
@@ -261,6 +273,7 @@ static int result_print(const struct whatif *w, const struct replay *m, const st
 		if (!v.d)
 			continue;
 		emit_blank(e);
+		v.has_ideal = o->policy == POLICY_IDEAL && ideal_place(&whatif_of(w, v.device)->ideal, &v.ideal_bytes);
 		print_whatif_device(e, &v);
 	}
 	emit_array_end(e);
@@ -313,6 +326,7 @@ int cmd_whatif(int argc, const char **argv)
 	struct attempts attempts;
 	struct torchengine torch = { 0 };
 	struct changes changes = { 0 };
+	struct series series;
 	struct whatif w = { .setting = attempts.setting };
 	struct replay_options load = { .observe = whatif_observe, .ctx = &w, .observe_past = true };
 	struct replay m = REPLAY_INIT;
@@ -330,6 +344,9 @@ int cmd_whatif(int argc, const char **argv)
 		changes_release(&changes);
 		return ret;
 	}
+	series_init(&series);
+	w.series = o.points ? &series : NULL;
+	w.wants_ideal = o.policy == POLICY_IDEAL;
 	w.nr_settings = make_settings(&o, &asked, &attempts);
 	if (o.engine == ENGINE_TORCH) {
 		w.torch = &torch;
@@ -356,5 +373,6 @@ int cmd_whatif(int argc, const char **argv)
 	whatif_release(&w);
 	replay_release(&m);
 	changes_release(&changes);
+	series_release(&series);
 	return damaged ? damaged : ret;
 }

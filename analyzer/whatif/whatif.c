@@ -20,6 +20,7 @@ static void device_release(struct whatif_device *d)
 	free(d->tried);
 	blockslots_release(&d->slots);
 	arenas_release(&d->arenas);
+	ideal_release(&d->ideal);
 	free(d);
 }
 
@@ -113,6 +114,7 @@ static struct whatif_device *get_device(struct whatif *w, const struct replay_pr
 	d->process = process;
 	d->ordinal = ordinal;
 	d->torch = w->torch;
+	d->wants_ideal = w->wants_ideal;
 	d->books = books_device(process->books, ordinal);
 	for (size_t i = 0; i < w->nr_edits; i++)
 		if (w->edits[i].device == ordinal && !strcmp(w->edits[i].path, process->path))
@@ -280,6 +282,8 @@ static void serve_all(struct whatif_device *d, struct cachingmodel_request r, st
 		return;
 	if (d->torch)
 		torchengine_alloc(d->torch, d->ordinal, r.slot, asked.most, r.stream, r.private_id);
+	if (d->wants_ideal)
+		ideal_alloc(&d->ideal, r.slot, asked.most);
 	r.segment = 0;
 	for (size_t i = 0; i < d->nr_tried; i++)
 		serve(&d->tried[i], r, asked, others, ev, time_ns, d->taking_event);
@@ -290,6 +294,8 @@ static void free_all(struct whatif_device *d, uint32_t slot, bool pending)
 {
 	if (d->torch)
 		torchengine_free(d->torch, d->ordinal, slot);
+	if (d->wants_ideal)
+		ideal_free(&d->ideal, slot);
 	for (size_t i = 0; i < d->nr_tried; i++)
 		tried_free(&d->tried[i], slot, pending);
 }
@@ -558,6 +564,7 @@ static void reset(struct whatif_device *d, const struct tfmt_event *ev)
 		return;
 	arenas_release(&d->arenas);
 	blockslots_release(&d->slots);
+	ideal_reset(&d->ideal);
 	tried_reset(&d->recorded);
 	for (size_t i = 0; i < d->nr_tried; i++)
 		tried_reset(&d->tried[i]);
@@ -595,9 +602,22 @@ static void device_event(struct whatif_device *d, const struct tfmt_event *ev, u
 	}
 }
 
+static void note_figures(struct whatif *w, const struct whatif_device *d, uint64_t time_ns)
+{
+	struct cachingmodel_figures f = tried_figures(&d->tried[0]);
+	struct series_values v = { 0 };
+
+	v.value[WHATIF_RECORDED] = d->books->reserved_bytes;
+	v.value[WHATIF_RESERVED] = f.reserved;
+	v.value[WHATIF_ALLOCATED] = f.allocated;
+	v.value[WHATIF_UNUSED] = f.reserved > f.allocated ? f.reserved - f.allocated : 0;
+	series_enter(w->series, d->process->books, d->ordinal, time_ns, &v);
+}
+
 void whatif_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns)
 {
 	struct whatif *w = ctx;
+	struct whatif_device *d;
 
 	for (size_t i = 0; i < w->nr_devices && w->nr_edits; i++)
 		if (w->device[i]->process == process && w->device[i]->edits)
@@ -608,6 +628,10 @@ void whatif_observe(void *ctx, const struct replay_process *process, const struc
 				unmap(w->device[i], ev);
 		return;
 	}
-	if (ev->device < TFMT_NR_DEVICES)
-		device_event(get_device(w, process, ev->device), ev, time_ns);
+	if (ev->device >= TFMT_NR_DEVICES)
+		return;
+	d = get_device(w, process, ev->device);
+	device_event(d, ev, time_ns);
+	if (w->series && d->requests)
+		note_figures(w, d, time_ns);
 }

@@ -12,11 +12,19 @@
 #define VT_WHATIF_H
 
 #include "analyzer/allocator/blockslots.h"
+#include "analyzer/ledger/series.h"
 #include "analyzer/replay/replay.h"
 #include "analyzer/whatif/arenas.h"
 #include "analyzer/whatif/edits.h"
+#include "analyzer/whatif/ideal.h"
 #include "analyzer/whatif/torchengine.h"
 #include "analyzer/whatif/tried.h"
+
+/* Values of a series over time, in bytes. */
+enum whatif_value {
+	WHATIF_RECORDED, /* reserved, as PyTorch reported */
+	WHATIF_RESERVED, WHATIF_ALLOCATED, WHATIF_UNUSED, /* under the first setting; reserved, and no tensor's */
+};
 
 /* One setting to be tried on all devices. */
 struct whatif_setting {
@@ -44,6 +52,8 @@ struct whatif_device {
 	uint64_t compared, differing; /* events with a report of what is reserved; of them: the model had something else */
 	uint64_t differing_event;     /* ordinal of the first of these */
 	bool is_kept;           /* what came before the recording's kept part is not there */
+	struct ideal ideal;     /* what every setting is given, if somebody wants to know (struct whatif) */
+	bool wants_ideal;
 	bool is_pooled;         /* its tensors come from the driver's pool: nobody reports what is reserved */
 
 	/* private */
@@ -68,6 +78,8 @@ struct whatif {
 	struct whatif_device **device;
 	size_t nr_devices, devices_room;
 	struct torchengine *torch; /* is given the requests, too; may be NULL */
+	struct series *series; /* enum whatif_value over time, on the recording's clock; NULL: nobody asks */
+	bool wants_ideal; /* keep the blocks of each device (ideal.h): memory follows their number */
 	char wrong[256]; /* what the recorded version of PyTorch says of a setting; "" = nothing */
 };
 

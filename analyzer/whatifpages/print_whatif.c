@@ -4,7 +4,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/base/human.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/ui/print_wrapped.h"
@@ -50,6 +52,47 @@ static bool is_exact(const struct whatif_view *v)
 	return !v->is_changed && replay_is_exact(v->device->process) && whatif_is_exact(d) && d->tried[0].conf.backend == ALLOCCONF_NATIVE &&
 	       !d->tried[0].is_over &&
 	       (d->nr_tried < 2 || tried_figures(&d->tried[0]).peak_reserved == tried_figures(&d->tried[1]).peak_reserved);
+}
+
+/* ---- over time ---------------------------------------------------------------------------------- */
+
+static const struct emit_column point_columns[] = {
+	{ "time_ns", "time", EMIT_RIGHT, false },
+	{ "recorded_reserved_bytes", "recorded", EMIT_RIGHT, false },
+	{ "reserved_bytes", "what if", EMIT_RIGHT, false },
+	{ "allocated_bytes", "allocated", EMIT_RIGHT, false },
+	{ "unused_bytes", "unused", EMIT_RIGHT, false },
+	{ NULL, NULL, EMIT_LEFT, false },
+};
+
+/* Each point has the maxima up to the next. */
+static void print_points(struct emit *e, const struct whatif_view *v)
+{
+	const struct replay_device *d = v->device;
+	const struct series_track *track = v->series ? series_find(v->series, d->process->books, d->ordinal) : NULL;
+	struct series_values *values;
+
+	if (!track && emit_is_text(e))
+		return;
+	if (emit_is_text(e))
+		emit_blank(e);
+	emit_table_begin(e, "points", point_columns);
+	values = heap_alloc(v->nr_points + 1, sizeof(*values));
+	if (track)
+		series_resample(v->series, track, v->m->duration_ns, values, v->nr_points);
+	for (uint32_t i = 0; track && i < v->nr_points; i++) {
+		emit_row_begin(e);
+		emit_ns(e, "time_ns", NULL, (uint64_t)((double)v->m->duration_ns * i / v->nr_points));
+		emit_bytes(e, "recorded_reserved_bytes", NULL, values[i].value[WHATIF_RECORDED]);
+		emit_bytes(e, "reserved_bytes", NULL, values[i].value[WHATIF_RESERVED]);
+		emit_bytes(e, "allocated_bytes", NULL, values[i].value[WHATIF_ALLOCATED]);
+		emit_bytes(e, "unused_bytes", NULL, values[i].value[WHATIF_UNUSED]);
+		emit_row_end(e);
+	}
+	emit_table_end(e);
+	if (emit_is_text(e))
+		emit_blank(e);
+	free(values);
 }
 
 /* ---- JSON --------------------------------------------------------------------------------------- */
@@ -104,6 +147,10 @@ static void json_device(struct emit *e, const struct whatif_view *v)
 	emit_bytes(e, "recorded_peak_allocated_bytes", NULL, v->device->books->allocated_peak_bytes);
 	emit_bytes(e, "peak_allocated_bytes", NULL, f.peak_allocated);
 	json_torch(e, v);
+	if (v->has_ideal)
+		emit_bytes(e, "ideal_reserved_bytes", NULL, v->ideal_bytes);
+	else
+		emit_null(e, "ideal_reserved_bytes", NULL);
 	print_event(e, t);
 	emit_uint(e, "recorded_driver_calls", NULL, calls_of(&recorded));
 	emit_uint(e, "driver_calls", NULL, calls_of(&f));
@@ -114,6 +161,7 @@ static void json_device(struct emit *e, const struct whatif_view *v)
 	emit_uint(e, "events_differing", NULL, d->differing);
 	emit_uint(e, "requests", NULL, d->requests);
 	emit_uint(e, "requests_of_unknown_size", NULL, d->unknown);
+	print_points(e, v);
 	emit_object_end(e);
 }
 
@@ -194,6 +242,16 @@ static void say_torch(struct emit *e, const struct whatif_view *v)
 		  t->is_over ? ", and a request failed that was served" : "");
 }
 
+static void say_ideal(struct emit *e, const struct whatif_view *v)
+{
+	uint64_t reserved = tried_figures(&v->d->tried[0]).peak_reserved;
+	char ideal[HUMAN_MAX];
+
+	if (v->has_ideal)
+		say(e, "Laid out by somebody who knows how long each block lives: %s; %.1f%% of what is reserved is waste.",
+		    human_bytes(ideal, v->ideal_bytes), 100 * unused_part(reserved, v->ideal_bytes));
+}
+
 static void say_how_sure(struct emit *e, const struct whatif_view *v)
 {
 	const struct whatif_device *d = v->d;
@@ -230,8 +288,10 @@ void print_whatif_device(struct emit *e, const struct whatif_view *v)
 	}
 	emit_heading(e, "%s", print_device_title(title, sizeof(title), v->m, v->device));
 	print_table(e, v);
+	print_points(e, v);
 	say_out_of_memory(e, v);
 	say_torch(e, v);
+	say_ideal(e, v);
 	say_how_sure(e, v);
 }
 

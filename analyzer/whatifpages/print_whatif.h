@@ -16,6 +16,10 @@ struct whatif_view {
 	const char *conf;  /* as asked for; NULL: the recorded ones */
 	bool is_uncached;
 	bool is_changed; /* other code's requests were served */
+	bool has_ideal;    /* somebody who knows how long blocks live needs so many bytes for them */
+	uint64_t ideal_bytes;
+	const struct series *series; /* of figures over time; NULL: none */
+	uint32_t nr_points;
 	const struct torchengine *torch; /* what PyTorch's own allocator has served; NULL: it was not asked */
 };
 

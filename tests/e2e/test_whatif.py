@@ -215,3 +215,30 @@ def test_a_snapshot_is_replayed(vramtrace, tmp_path, run):
     (direct,) = vramtrace.json("whatif", "--conf", SETTINGS["expandable"], path)["devices"]
     assert device["requests"] == direct["requests"]
     assert abs(device["peak_reserved_bytes"] - direct["peak_reserved_bytes"]) <= 0.01 * direct["peak_reserved_bytes"]
+
+
+def test_waste_is_measured_against_who_knows_the_future(vramtrace, told, run):
+    """At least what was asked for at once, and no more than any allocator needed."""
+    for job in ("fragmenting", "gpt", "resnet"):
+        device = told(job, "--policy", "ideal")
+        assert device["ideal_reserved_bytes"] <= device["peak_reserved_bytes"]
+        assert 0.98 * device["peak_allocated_bytes"] < device["ideal_reserved_bytes"] < 1.1 * device["peak_allocated_bytes"]
+    assert told("gpt")["ideal_reserved_bytes"] is None
+    page = vramtrace.call("whatif", "--policy", "ideal", run("fragmenting").path).stdout
+    assert re.search(r"Laid out by somebody who knows how long each block lives: .*; \d+\.\d% of\n  what is reserved is waste\.", page)
+
+
+def test_figures_over_time(vramtrace, told, run):
+    device = told("growing-cache", "--conf", "expandable_segments:True", "--points", "40")
+    points = device["points"]
+    assert len(points) == 40 and [p["time_ns"] for p in points] == sorted(p["time_ns"] for p in points)
+    assert max(p["recorded_reserved_bytes"] for p in points) == device["recorded_peak_reserved_bytes"]
+    assert max(p["reserved_bytes"] for p in points) == device["peak_reserved_bytes"]
+    assert max(p["allocated_bytes"] for p in points) == device["peak_allocated_bytes"]
+    assert all(p["unused_bytes"] <= p["reserved_bytes"] for p in points)
+    (own,) = vramtrace.json("timeline", "--points", "40", run("growing-cache").path)["devices"]
+    assert [p["recorded_reserved_bytes"] for p in points] == [p["reserved_bytes"] for p in own["points"]]
+    assert told("growing-cache")["points"] == []
+    page = vramtrace.call("whatif", "--points", "5", run("growing-cache").path).stdout
+    assert len(re.findall(r"^ *[\d.]+ m?s( +[\d.]+ [KMG]iB){4}$", page, re.M)) == 5
+    assert vramtrace.call("whatif", "--points", "100000", run("growing-cache").path).returncode == 2
