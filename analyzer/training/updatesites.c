@@ -151,20 +151,25 @@ static uint32_t number_of(struct updatesites *u, const struct tfmt_reader *reade
 	return u->nr_callers++;
 }
 
+#define OF_NONE UINT8_MAX /* the stack passes no optimizer */
+
+static uint32_t bit_of(uint32_t of_stack)
+{
+	return of_stack == OF_NONE ? 0 : UINT32_C(1) << (of_stack - 1);
+}
+
 uint32_t updatesites_bit(struct updatesites *u, const struct tfmt_reader *reader, uint32_t python_stack)
 {
 	uint32_t caller, number;
 
 	if (python_stack < u->nr_stacks && u->of_stack[python_stack])
-		return UINT32_C(1) << (u->of_stack[python_stack] - 1);
+		return bit_of(u->of_stack[python_stack]);
 	caller = updatesites_call(reader, python_stack).caller;
-	if (!caller)
-		return 0;
-	number = number_of(u, reader, caller);
+	number = caller ? number_of(u, reader, caller) + 1 : OF_NONE;
 	u->of_stack = idtable_grown(u->of_stack, &u->nr_stacks, python_stack, sizeof(*u->of_stack), reader);
 	if (python_stack < u->nr_stacks)
-		u->of_stack[python_stack] = (uint8_t)(number + 1);
-	return UINT32_C(1) << number;
+		u->of_stack[python_stack] = (uint8_t)number;
+	return bit_of(number);
 }
 
 void updatesites_drop(struct updatesites *u, const struct tfmt_reader *reader, uint32_t python_stack, uint32_t born_at)

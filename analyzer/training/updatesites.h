@@ -26,7 +26,7 @@ struct updatesites {
 	uint32_t alike[UPDATESITES_MAX + 1];  /* have dropped gradients that were made where some were that this one has */
 	uint32_t *droppers; /* by Python stack id: sites that have dropped gradients which were made there */
 	uint32_t nr_born;
-	uint8_t *of_stack; /* by Python stack id: bit + 1, 0 = not known yet */
+	uint8_t *of_stack; /* by Python stack id: bit + 1, UINT8_MAX = none, 0 = not known yet */
 	uint32_t nr_stacks;
 };
 
