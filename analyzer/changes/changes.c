@@ -329,7 +329,7 @@ static int say_nothing_changed(const struct changes *all, const char *path)
 	for (size_t i = 0; i < all->nr; i++) {
 		const struct change *c = &all->change[i];
 
-		if (c->kind == CHANGE_BATCH && !c->cycles)
+		if (c->kind == CHANGE_BATCH && !c->blocks)
 			return message_error("--batch '%s': no batch can be told in '%s', or it has that size", c->text, path);
 		if (c->kind == CHANGE_CHECKPOINT && !c->cycles)
 			return message_error("--checkpoint '%s': '%s' has no such module that backward goes through; 'vramtrace peak "

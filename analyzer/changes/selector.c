@@ -193,6 +193,8 @@ bool selector_means(struct selector *s, const struct jobpart *j, size_t block)
 		return b->category == s->category;
 	if (is_anyones(j, b))
 		return false;
+	if (s->by == SELECTOR_ANY && !strcmp(s->pattern, "*")) /* also what has neither module, nor name, nor stack */
+		return true;
 	if ((s->by == SELECTOR_MODULE || s->by == SELECTOR_ANY) && paths && selector_means_path(s, paths, b->module))
 		return true;
 	if (s->by != SELECTOR_STACK && means_name(s, j, &b->life))

@@ -75,6 +75,8 @@ static int maybe_begin(struct steps *s, const struct tfmt_event *ev)
 /* Whose turn it was before a bound of `updated`; after the last, if it is their number. */
 static void note_turn(struct steps *s, uint32_t index, uint32_t sites)
 {
+	if (index < s->turns_room && (s->turn[index] & sites) == sites) /* known, as mostly */
+		return;
 	if (index >= s->turns_room) {
 		size_t room = s->turns_room;
 
