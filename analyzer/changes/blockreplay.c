@@ -6,10 +6,12 @@
 
 #include "analyzer/base/heap.h"
 
-static void change(struct blockreplay *r, uint64_t time, int64_t bytes)
+void blockreplay_change(struct blockreplay *r, uint64_t time, int64_t bytes)
 {
-	r->change = heap_grow(r->change, &r->room, r->nr + 1, sizeof(*r->change));
-	r->change[r->nr++] = (struct blockreplay_change){ time, bytes };
+	if (time > r->to)
+		return;
+	r->delta = heap_grow(r->delta, &r->room, r->nr + 1, sizeof(*r->delta));
+	r->delta[r->nr++] = (struct blockreplay_delta){ time < r->from ? r->from : time, bytes };
 }
 
 void blockreplay_add(struct blockreplay *r, uint64_t from, uint64_t to, uint64_t bytes)
@@ -18,15 +20,14 @@ void blockreplay_add(struct blockreplay *r, uint64_t from, uint64_t to, uint64_t
 		from = r->from;
 	if (from >= to || from > r->to || !bytes)
 		return;
-	change(r, from, (int64_t)bytes);
-	if (to <= r->to)
-		change(r, to, -(int64_t)bytes);
+	blockreplay_change(r, from, (int64_t)bytes);
+	blockreplay_change(r, to, -(int64_t)bytes);
 }
 
 /* What ends at a time makes room for what begins then. */
 static int by_time(const void *va, const void *vb)
 {
-	const struct blockreplay_change *a = va, *b = vb;
+	const struct blockreplay_delta *a = va, *b = vb;
 
 	if (a->time != b->time)
 		return a->time < b->time ? -1 : 1;
@@ -38,9 +39,9 @@ uint64_t blockreplay_peak(struct blockreplay *r)
 	int64_t now = 0, most = 0;
 
 	if (r->nr)
-		qsort(r->change, r->nr, sizeof(*r->change), by_time);
+		qsort(r->delta, r->nr, sizeof(*r->delta), by_time);
 	for (size_t i = 0; i < r->nr; i++) {
-		now += r->change[i].bytes;
+		now += r->delta[i].bytes;
 		most = now > most ? now : most;
 	}
 	return (uint64_t)most;
@@ -48,7 +49,7 @@ uint64_t blockreplay_peak(struct blockreplay *r)
 
 void blockreplay_release(struct blockreplay *r)
 {
-	free(r->change);
-	r->change = NULL;
+	free(r->delta);
+	r->delta = NULL;
 	r->nr = r->room = 0;
 }

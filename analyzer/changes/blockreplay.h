@@ -13,10 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BLOCKREPLAY_SCALE 4
+#define BLOCKREPLAY_SCALE (UINT64_C(1) << 20)
 #define BLOCKREPLAY_END UINT64_MAX
 
-struct blockreplay_change {
+struct blockreplay_delta {
 	uint64_t time;
 	int64_t bytes;
 };
@@ -24,11 +24,14 @@ struct blockreplay_change {
 /* Zero it but for from and to: times before and after them do not count. */
 struct blockreplay {
 	uint64_t from, to;
-	struct blockreplay_change *change;
+	struct blockreplay_delta *delta;
 	size_t nr, room;
 };
 
 void blockreplay_add(struct blockreplay *r, uint64_t from, uint64_t to, uint64_t bytes);
+
+/* So many bytes more from a time on, or fewer: what was there before it, or will be gone. */
+void blockreplay_change(struct blockreplay *r, uint64_t time, int64_t bytes);
 
 /* The most at any time; of what was added so far. */
 uint64_t blockreplay_peak(struct blockreplay *r);
