@@ -25,7 +25,7 @@ static const struct opt import_optv[] = {
 
 static const struct opt_help import_help = {
 	.command = "import",
-	.purpose = "Make a recording of a PyTorch memory snapshot or of a log of RMM's, for every command to read.\n"
+	.purpose = "Make a recording of a PyTorch memory snapshot, a log of RMM's or a trace of PyTorch's profiler.\n"
 		   "Commands take such a file as it is, too: 'vramtrace oom snapshot.pickle'.",
 	.usage = "[options] FILE",
 	.example = "vramtrace import snapshot.pickle -o job.vtr\n"

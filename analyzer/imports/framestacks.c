@@ -44,6 +44,13 @@ static bool is_python(const char *name, const char *file, size_t len)
 	return !strchr(name, ':') && !strchr(name, '(') && len && !strchr(file, '.') && strcmp(file, "??") != 0;
 }
 
+/* By the function's name, or by that of PyTorch's profiler for it. */
+static bool runs_node(const char *name)
+{
+	return strstr(name, "torch::autograd::Engine::evaluate_function(") ||
+	       strstr(name, "autograd::engine::evaluate_function: ");
+}
+
 uint32_t framestacks_frame(struct framestacks *s, const char *name, size_t name_len, const char *file, size_t file_len,
 			   uint32_t line)
 {
@@ -51,9 +58,9 @@ uint32_t framestacks_frame(struct framestacks *s, const char *name, size_t name_
 	    textset_add(&s->texts, 0, name, name_len)->number,
 	    textset_add(&s->texts, 0, file, file_len)->number,
 	    line,
-	    is_python(name, file, file_len)				      ? FRAMESTACKS_PYTHON :
-	    strstr(name, "torch::autograd::Engine::evaluate_function(") ? FRAMESTACKS_AUTOGRAD :
-									FRAMESTACKS_NATIVE,
+	    is_python(name, file, file_len) ? FRAMESTACKS_PYTHON :
+	    runs_node(name)		    ? FRAMESTACKS_AUTOGRAD :
+					      FRAMESTACKS_NATIVE,
 	} };
 
 	s->has_native |= key.part[3] != FRAMESTACKS_PYTHON;

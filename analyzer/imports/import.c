@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/heap.h"
+#include "analyzer/imports/profiletrace.h"
 #include "analyzer/imports/rmmlog.h"
 #include "analyzer/imports/snapshot.h"
 #include "analyzer/imports/snapshottrace.h"
@@ -22,38 +23,55 @@ static int failed(char *why, size_t size, const char *what, const char *path, in
 	return -1;
 }
 
-/* What is imported: one of both. */
+enum source_kind { SOURCE_SNAPSHOT, SOURCE_LOG, SOURCE_PROFILE };
+
+/* What is called so in results and in names of traces. */
+static const struct {
+	const char *kind, *trace;
+} kinds[] = {
+	[SOURCE_SNAPSHOT] = { "pytorch_snapshot", "snapshot" },
+	[SOURCE_LOG] = { "rmm_log", "rmm" },
+	[SOURCE_PROFILE] = { "pytorch_profile", "profile" },
+};
+
+/* What is imported: one of these. */
 struct source {
-	bool is_log;
+	enum source_kind kind;
 	struct snapshot snapshot;
 	struct rmmlog log;
+	struct profiletrace profile;
 };
 
 static int source_read(struct source *s, const char *path, char *why, size_t size)
 {
-	s->is_log = rmmlog_is_log(path);
-	if (!s->is_log && snapshot_read(&s->snapshot, path)) {
+	const char *wrong;
+
+	s->kind = rmmlog_is_log(path) ? SOURCE_LOG : profiletrace_is_trace(path) ? SOURCE_PROFILE : SOURCE_SNAPSHOT;
+	if (s->kind == SOURCE_SNAPSHOT) {
+		if (!snapshot_read(&s->snapshot, path))
+			return 0;
 		snprintf(why, size, "%s", s->snapshot.why);
 		return -1;
 	}
-	if (s->is_log && rmmlog_open(&s->log, path)) {
-		snprintf(why, size, "cannot import '%s': %s", path, s->log.why);
-		return -1;
-	}
-	return 0;
+	if (s->kind == SOURCE_LOG ? !rmmlog_open(&s->log, path) : !profiletrace_read(&s->profile, path))
+		return 0;
+	wrong = s->kind == SOURCE_LOG ? s->log.why : s->profile.why;
+	snprintf(why, size, "cannot import '%s': %s", path, wrong);
+	return -1;
 }
 
 static struct tfmt_header source_header(const struct source *s)
 {
-	return s->is_log ? rmmlog_header(&s->log) : snapshottrace_header(&s->snapshot);
+	if (s->kind == SOURCE_PROFILE)
+		return profiletrace_header(&s->profile);
+	return s->kind == SOURCE_LOG ? rmmlog_header(&s->log) : snapshottrace_header(&s->snapshot);
 }
 
 static void source_release(struct source *s)
 {
-	if (s->is_log)
-		rmmlog_close(&s->log);
-	else
-		snapshot_release(&s->snapshot);
+	rmmlog_close(&s->log);
+	snapshot_release(&s->snapshot);
+	profiletrace_release(&s->profile);
 }
 
 /* Write its trace. Returns 0, an enum tfmt_err with *error the errno of TFMT_E_IO, or 1 with s->log.why. */
@@ -61,14 +79,21 @@ static int source_write(struct source *s, int fd, struct import_result *result, 
 {
 	struct tfmt_header header = source_header(s);
 	struct snapshottrace_result of_snapshot = { 0 };
+	struct profiletrace_result of_profile = { 0 };
 	struct rmmlog_result of_log = { 0 };
-	int err = s->is_log ? rmmlog_write(&s->log, &header, fd, &of_log) :
-			      snapshottrace_write(&s->snapshot, &header, fd, &of_snapshot);
+	int err;
 
-	result->kind = s->is_log ? "rmm_log" : "pytorch_snapshot";
-	result->nr_events = s->is_log ? of_log.nr_events : of_snapshot.nr_events;
-	result->nr_unexplained = s->is_log ? of_log.nr_unexplained : of_snapshot.nr_unexplained;
-	*error = s->is_log ? of_log.error : of_snapshot.error;
+	if (s->kind == SOURCE_LOG)
+		err = rmmlog_write(&s->log, &header, fd, &of_log);
+	else if (s->kind == SOURCE_PROFILE)
+		err = profiletrace_write(&s->profile, &header, fd, &of_profile);
+	else
+		err = snapshottrace_write(&s->snapshot, &header, fd, &of_snapshot);
+	/* Those of the others are 0. */
+	result->kind = kinds[s->kind].kind;
+	result->nr_events = of_log.nr_events + of_profile.nr_events + of_snapshot.nr_events;
+	result->nr_unexplained = of_log.nr_unexplained + of_profile.nr_unexplained + of_snapshot.nr_unexplained;
+	*error = of_log.error + of_profile.error + of_snapshot.error;
 	return err;
 }
 
@@ -102,7 +127,7 @@ static int write_folder(struct source *s, const char *path, const char *out, str
 		return -1;
 	}
 	dir = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	snprintf(result->trace, sizeof(result->trace), "%s.0.%" PRIu64 ".vtr", s->is_log ? "rmm" : "snapshot",
+	snprintf(result->trace, sizeof(result->trace), "%s.0.%" PRIu64 ".vtr", kinds[s->kind].trace,
 		 source_header(s).image_start_ns);
 	fd = dir < 0 ? -1 : openat(dir, result->trace, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	err = fd < 0 ? failed(why, size, "create", out, errno) : write_trace(s, fd, path, out, result, why, size);
@@ -185,7 +210,7 @@ const char *import_temporary(const char *path, char *why, size_t size)
 	struct source s = { 0 };
 	const char *trace;
 
-	if (!snapshot_is_pickle(path) && !rmmlog_is_log(path))
+	if (!snapshot_is_pickle(path) && !rmmlog_is_log(path) && !profiletrace_is_trace(path))
 		return NULL;
 	trace = convert(&s, path, why, size);
 	source_release(&s);

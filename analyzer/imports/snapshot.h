@@ -77,6 +77,7 @@ struct snapshot {
 	size_t nr_annotations, annotations_room;
 	struct snapshot_settings settings;
 	struct keyset streams;
+	const char *origin; /* what it is, if it is none of PyTorch's snapshots; static */
 	bool has_times;
 	bool has_stacks; /* some entry has one */
 	char why[4864]; /* why it could not be read */

@@ -73,7 +73,7 @@ static void define_node(const struct snapshot *s, struct tracemaker *t, uint32_t
 
 static void define_facts(const struct snapshot *s, struct tracemaker *t)
 {
-	tracemaker_info(t, "imported", "PyTorch memory snapshot");
+	tracemaker_info(t, "imported", s->origin ? s->origin : "PyTorch memory snapshot");
 	tracemaker_info(t, "stacks", !s->stacks.pairs.nr ? "none" : s->stacks.has_native ? "full" : "python");
 	if (s->settings.conf && *s->settings.conf)
 		tracemaker_info(t, "allocator_conf", s->settings.conf);
