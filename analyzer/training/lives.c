@@ -89,8 +89,11 @@ static size_t place(struct lives *l)
 	return ++l->nr_lives;
 }
 
-/* Field by field, as some have just been stored: the processor waits when it loads them in larger parts. */
-static inline void note_now(struct lives_when *when, const struct lives_when *now)
+/*
+ * Field by field, as some have just been stored: the processor waits when it loads them in larger parts. The stack is of that
+ * kind, and comes from elsewhere.
+ */
+static inline void note_now(struct lives_when *when, const struct lives_when *now, uint32_t stack)
 {
 	when->ordinal = now->ordinal;
 	when->nr_begun = now->nr_begun;
@@ -98,7 +101,7 @@ static inline void note_now(struct lives_when *when, const struct lives_when *no
 	when->nr_cycles = now->nr_cycles;
 	when->nr_ooms = now->nr_ooms;
 	when->nr_forwards = now->nr_forwards;
-	when->stack = now->stack;
+	when->stack = stack;
 	when->phase = now->phase;
 	when->nr_evaluations = now->nr_evaluations;
 	when->nr_runs = now->nr_runs;
@@ -129,7 +132,7 @@ uint64_t lives_born(struct lives *l, const struct tfmt_event *ev, uint8_t device
 	life = &l->life[handle - 1];
 	l->now.nr_runs += l->now.phase == PHASE_FORWARD && !l->in_run;
 	l->in_run = l->now.phase == PHASE_FORWARD;
-	note_now(&life->birth, &l->now);
+	note_now(&life->birth, &l->now, ev->python_stack);
 	life->address = ev->address;
 	life->size = size;
 	life->group = group;
@@ -223,7 +226,7 @@ static __attribute__((noinline)) void keep(struct lives *l, struct lives_device 
 {
 	struct lives_at *step = &d->moment[LIVES_STEP];
 
-	note_now(&life->death, &l->now);
+	note_now(&life->death, &l->now, l->now.stack);
 	if (was_live_at(life, step))
 		keep_ended(step, life);
 	for (int i = 0; i < LIVES_STEP && life->birth.ordinal < d->after_moments; i++)
