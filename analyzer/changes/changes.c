@@ -332,7 +332,7 @@ static int say_nothing_changed(const struct changes *all, const char *path)
 		if (c->kind == CHANGE_BATCH && !c->blocks)
 			return message_error("--batch '%s': no batch can be told in '%s', or it has that size", c->text, path);
 		if (c->kind == CHANGE_CHECKPOINT && !c->cycles)
-			return message_error("--checkpoint '%s': '%s' has no such module that backward goes through; 'vramtrace peak "
+			return message_error("--checkpoint '%s': '%s' has no such module in forward; 'vramtrace peak "
 					     "--by module --depth 3 %s' lists modules", c->text, path, path);
 		if (!c->blocks)
 			return message_error("--%s '%s': nothing in '%s' is called so; 'vramtrace peak --by module', '--by name' and "

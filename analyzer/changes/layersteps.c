@@ -55,6 +55,11 @@ static void add_block(struct edits *e, struct layer_again *again, const struct l
 	const struct life *life = &l->j->blocks.block[i].life;
 	uint64_t birth = life->birth.ordinal, death = life->death.ordinal, end = let_go(l, span, i);
 
+	if (span->back == TFMT_NO_ORDINAL) { /* memory ran out first */
+		if (death > l->j->to)
+			edits_step(e, end, EDIT_FREE, birth);
+		return;
+	}
 	if (death <= end || death <= span->back) { /* it is needed within forward alone */
 		add(again, birth, birth, EDIT_APART);
 		add(again, death < span->end ? death : span->end, birth, EDIT_APART_FREE);
@@ -83,30 +88,42 @@ static void compute_again(struct edits *e, struct layer_again *again, uint64_t b
 		edits_step(e, back, again->again[i].kind, again->again[i].birth);
 }
 
+/* The layer that forward called last: what it hands on, no layer takes. */
+static uint32_t last_called(const struct layerspans *l)
+{
+	uint32_t last = 0;
+	uint64_t latest = 0;
+
+	for (uint32_t k = 0; k < l->nr_layers; k++) {
+		if (l->span[k].first == TFMT_NO_ORDINAL || l->span[k].first < latest)
+			continue;
+		latest = l->span[k].first;
+		last = k;
+	}
+	return last;
+}
+
 uint32_t layersteps_add(struct edits *e, const struct layerspans *l, bool *is_changed)
 {
 	struct layer_again *again = heap_alloc(l->nr_layers, sizeof(*again));
-	uint32_t nr = 0, last = 0;
+	uint32_t nr = 0, last = last_called(l);
 
-	for (uint32_t k = 0; k < l->nr_layers; k++)
-		if (l->span[k].first != TFMT_NO_ORDINAL && l->span[k].first > l->span[last].first)
-			last = k;
 	for (size_t i = 0; i < l->j->blocks.nr_blocks; i++) {
 		int32_t k = layerspans_layer(l, i);
 		const struct layerspan *span = k < 0 ? NULL : &l->span[k];
 
-		if (!span || span->back == TFMT_NO_ORDINAL || !jobpart_is_born(l->j, i, PHASE_FORWARD))
+		if (!span || !jobpart_is_born(l->j, i, PHASE_FORWARD))
 			continue;
 		if (is_changed)
 			is_changed[i] = true;
-		if (i == span->output && (uint32_t)k != last)
+		if (i == span->output && (uint32_t)k != last && span->back != TFMT_NO_ORDINAL)
 			keep_output(e, l, span);
 		else if (i != span->output)
 			add_block(e, &again[k], l, span, i);
 	}
 	for (uint32_t k = 0; k < l->nr_layers; k++) {
 		compute_again(e, &again[k], l->span[k].back);
-		nr += again[k].nr > 0;
+		nr += l->span[k].first != TFMT_NO_ORDINAL;
 		free(again[k].again);
 	}
 	free(again);

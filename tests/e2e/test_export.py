@@ -12,7 +12,6 @@ import time
 import pytest
 
 from exports import job, long, two  # noqa: F401: fixtures
-from harness import trace_files
 
 
 def printed(vramtrace, name, path, *options):
@@ -187,10 +186,9 @@ def test_interrupted(vramtrace, long, tmp_path, number):
     assert not list(tmp_path.iterdir())
 
 
-def test_damaged(vramtrace, job, tmp_path):
+def test_damaged(vramtrace, long, tmp_path):
     """What can be read is written; the status says that it is not all."""
-    (trace,) = trace_files(job)
-    data = bytearray(trace.read_bytes())
+    data = bytearray(long.read_bytes())
     cut = tmp_path / "cut.vtr"
     cut.write_bytes(data[: len(data) * 2 // 3])
     data[len(data) // 2 : len(data) // 2 + 200] = bytes(200)

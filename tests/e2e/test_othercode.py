@@ -157,3 +157,15 @@ def test_what_is_changed_is_said(vramtrace, run):
 def test_what_cannot_be_changed_is_said(vramtrace, run, options, told):
     done = vramtrace.call("whatif", *options, run("perceptron", "--named"))
     assert done.returncode == 2 and told in done.stderr and not done.stdout, done.stderr
+
+
+def test_a_change_saves_a_job_that_ran_out_of_memory(vramtrace, run, tmp_path):
+    """The request that failed is served in the prediction, as it is when the job is changed so."""
+    small = ("--simulate-capacity", "4GiB")
+    options = {"env": WITH_NAMES | {"PYTHONPATH": str(FOLDER)}, "options": small}
+    failed = vramtrace.record(tmp_path / "failed.vtr", python("othercode.py", "gpt2", "--named"), **options)
+    assert "OutOfMemoryError" in failed.stderr
+    (told,) = vramtrace.json("whatif", "--checkpoint", "transformer.h.*", failed.path)["devices"]
+    assert (told["oom"], told["saved_ooms"]) == (False, 1)
+    fitted = vramtrace.record(tmp_path / "fitted.vtr", python("othercode.py", "gpt2", "--checkpoint"), **options)
+    assert fitted.status == 0, fitted.stderr

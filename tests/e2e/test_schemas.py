@@ -184,7 +184,7 @@ def of_jobs(vramtrace, tmp_path_factory):
     read(told, record("killed", [*loop, "survive"], options=small), ("oom",))
     read(told, record("graphs", python("leaks/planted.py", "graphs", "8")), ("leaks", "report"))
     read(told, record("pinned", python("leaks/planted.py", "pinned", "8")), ("leaks", f"diff {named}"))
-    read(told, record("frag", python("frag.py", "failure")), ("frag --points 9", "whatif", "whatif --search", "whatif --capacity unknown", "whatif --capacity 60GiB"))
+    read(told, record("frag", python("frag.py", "failure")), ("frag --points 9", "whatif --points 3", "whatif --scale *=0.5", "whatif --search", "whatif --capacity unknown", "whatif --capacity 60GiB"))
     read(told, record("pictures", python("oom/shapes.py", "pictures"), options=("--simulate-capacity", "4GiB")), ("oom",))
     ranks = [sys.executable, JOBS / "distributed" / "some_ranks.py", folder, "ddp"]
     read(told, record("ranks", ranks, gpu="4xh100", options=("--ranks", "0")), ("report",))
