@@ -24,11 +24,12 @@ CHANGES = {
     "without-state": lambda m, b: (("--without", "optimizer_state"), ("--no-state",)),
     "without-side": lambda m, b: (("--without", "model.side"), ("--no-side",)),
     "half-activations": lambda m, b: (HALF, ("--batch", str(b // 2))),
+    "half-state": lambda m, b: (("--scale", "optimizer_state=0.5"), ("--state", "bfloat16")),
     "bf16-state": lambda m, b: (("--dtype", "optimizer_state=bfloat16"), ("--state", "bfloat16")),
     "8bit-state": lambda m, b: (("--dtype", "optimizer_state=8bit"), ("--state", "int8")),
     "bf16": lambda m, b: (("--dtype", "*=bf16"), ("--type", "bfloat16")),
 }
-ALL = ("half-batch", "double-batch", "checkpoint", "without-ema", "without-state", "half-activations", "bf16-state", "8bit-state", "bf16")
+ALL = ("half-batch", "double-batch", "checkpoint", "without-ema", "without-state", "half-activations", "half-state", "bf16-state", "8bit-state", "bf16")
 CASES = [(model, change) for model in LAYERS for change in ALL] + [
     *((model, "checkpoint-double-batch") for model in LAYERS),
     *((model, "checkpoint-amp") for model in ("llama", "gpt2", "resnet")),
@@ -36,8 +37,8 @@ CASES = [(model, change) for model in LAYERS for change in ALL] + [
     ("llama", "without-its-line"),
 ]
 BATCH = {"perceptron": 8192, "resnet": 32}
-# Where a reserved peak may be further off: several changes together cut memory into other pieces, and half of the activations
-# is not all that half a batch makes smaller.
+# Where a reserved peak may be further off: several changes together cut memory into other pieces, and half of a batch leaves
+# temporaries of the parameters' shapes as they are.
 RESERVED_MAY_DIFFER = {("gpt2", "checkpoint-double-batch"): 0.08, ("llama", "half-activations"): 0.08}
 
 
