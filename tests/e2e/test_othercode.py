@@ -118,6 +118,15 @@ def test_pytorchs_own_allocator_serves_changed_requests(vramtrace, run):
     assert told["torch_peak_reserved_bytes"] == told["peak_reserved_bytes"]
 
 
+@pytest.mark.parametrize("model", ["llama", "perceptron"])
+def test_advice_and_whatif_say_the_same(vramtrace, run, model):
+    """Of the same change: one adds up the blocks of a cycle, the other serves all requests by the allocator's model."""
+    path = run(model, "--named")
+    (advised,) = [one for one in vramtrace.json("advise", "--always", "--all", path)["advice"] if one["kind"] == "checkpointing"]
+    (told,) = vramtrace.json("whatif", "--checkpoint", LAYERS[model], path)["devices"]
+    assert advised["after_bytes"] == pytest.approx(told["peak_allocated_bytes"], rel=0.001)
+
+
 def test_a_change_that_frees_nothing_changes_nothing(vramtrace, run):
     path = run("perceptron", "--named")
     (plain,) = vramtrace.json("whatif", path)["devices"]
