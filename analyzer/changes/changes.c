@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
 #include "analyzer/base/message.h"
 #include "analyzer/changes/batchcut.h"
@@ -152,6 +153,47 @@ static void close_list(struct livelist *l)
 		qsort(l->life, l->nr, sizeof(*l->life), by_birth);
 }
 
+/* ---- requests that failed ----------------------------------------------------------------------- */
+
+struct refused {
+	const struct replay_process *process;
+	uint64_t ordinal, bytes;
+	uint32_t stack, shape;
+	enum phase phase;
+	uint8_t device;
+};
+
+static void note_refused(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns)
+{
+	struct changes *c = ctx;
+
+	(void)time_ns;
+	if (ev->kind != TFMT_TENSOR_OOM || ev->before)
+		return;
+	c->refused = heap_grow(c->refused, &c->refused_room, c->nr_refused + 1, sizeof(*c->refused));
+	c->refused[c->nr_refused++] = (struct refused){ process, ev->ordinal, ev->size, ev->python_stack, ev->shape,
+							process->phase, ev->device };
+}
+
+/* With another batch, the requests of a cycle that failed are others, too. */
+static void change_refused(const struct changes *all, const struct jobpart *j, const struct batchcut *cut, struct edits *e)
+{
+	for (size_t i = 0; i < all->nr_refused; i++) {
+		const struct refused *r = &all->refused[i];
+		struct jobpart at = *j;
+
+		if (r->process != j->device->process || r->device != j->device->ordinal || r->ordinal < j->from ||
+		    r->ordinal > j->to)
+			continue;
+		at.asked = torch_rounded(r->bytes);
+		at.asked_stack = r->stack;
+		at.asked_phase = r->phase;
+		if (!r->shape || !tfmt_reader_shape(j->device->process->reader, r->shape, &at.asked_shape))
+			at.asked_shape = (struct tfmt_shape){ 0 };
+		edits_add(e, r->ordinal, (double)batchcut_asked(cut, &at) / (double)at.asked);
+	}
+}
+
 /* ---- one cycle ---------------------------------------------------------------------------------- */
 
 /* What is made of a cycle's blocks. */
@@ -188,6 +230,7 @@ static void change_batch(struct cycle *y, struct change *c)
 	c->batch_was = cut.batch > c->batch_was ? cut.batch : c->batch_was;
 	c->cycles++;
 	cut.part = c->batch;
+	change_refused(y->changes, y->j, &cut, y->edits);
 	for (size_t i = 0; i < y->j->blocks.nr_blocks; i++) {
 		if (!is_of_cycle(y->j, i) || !batchcut_power(&cut, y->j, i))
 			continue;
@@ -367,7 +410,8 @@ static int make_edits(struct changes *c, const char *path)
 int changes_make(struct changes *c, const char *path)
 {
 	struct lives_follower follower = { c, begin_life, end_life };
-	struct replay_options load = { .lives = true, .names = true, .modules = true, .follower = &follower, .quiet = true };
+	struct replay_options load = { .lives = true, .names = true, .modules = true, .follower = &follower,
+				       .observe = note_refused, .ctx = c, .observe_no_frees = true, .quiet = true };
 	int ret = replay_load(&c->replay, path, &load);
 
 	return ret ? ret : make_edits(c, path);
@@ -383,5 +427,6 @@ void changes_release(struct changes *c)
 	for (size_t i = 0; i < c->nr_lists; i++)
 		free(c->list[i].life);
 	free(c->list);
+	free(c->refused);
 	replay_release(&c->replay);
 }

@@ -43,6 +43,8 @@ struct changes {
 	struct replay replay;
 	struct livelist *list;
 	size_t nr_lists, lists_room;
+	struct refused *refused; /* requests that failed */
+	size_t nr_refused, refused_room;
 };
 
 /* One more change. false: it is wrong; why says what. changes_release() is needed either way. */

@@ -41,8 +41,15 @@ static int compare_step(const void *va, const void *vb)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
+static int compare_edits(const void *a, const void *b)
+{
+	return compare_birth(&((const struct edit *)a)->birth, b);
+}
+
 void edits_close(struct edits *e)
 {
+	if (e->nr)
+		qsort(e->edit, e->nr, sizeof(*e->edit), compare_edits);
 	if (e->nr_steps)
 		qsort(e->step, e->nr_steps, sizeof(*e->step), compare_step);
 }

@@ -48,10 +48,10 @@ struct edits {
 	size_t next; /* step: private */
 };
 
-/* An edit of a block that was allocated after those of all edits so far. */
+/* An edit of a block, or of the request that failed at an event. */
 void edits_add(struct edits *e, uint64_t birth, double factor);
 
-/* The edit of a block; NULL: it has none. */
+/* The edit of an event, of closed edits; NULL: it has none. */
 struct edit *edits_find(const struct edits *e, uint64_t birth);
 
 /* Done before the event `at`, after what was added for it so far. */

@@ -396,13 +396,16 @@ static void failed(struct whatif_device *d, const struct tfmt_event *ev, uint64_
 {
 	struct cachingmodel_request r = { .bytes = ev->size, .stream = ev->stream, .slot = blockslots_next(&d->slots),
 					  .capturing = ev->flags & TFMT_FLAG_CAPTURING };
+	const struct edit *e = d->edits ? edits_find(d->edits, ev->ordinal) : NULL;
 	uint64_t others = others_bytes(d);
 
 	r.private_id = r.capturing ? d->capture : CACHINGMODEL_COMMON;
 	d->is_refused = d->is_emptied = false;
+	serve_failed(&d->recorded, &r, others, ev, time_ns);
+	if (e)
+		r.bytes = edit_bytes(e, r.bytes);
 	if (d->torch)
 		torchengine_failed(d->torch, d->ordinal, r.bytes, r.stream);
-	serve_failed(&d->recorded, &r, others, ev, time_ns);
 	for (size_t i = 0; i < d->nr_tried; i++)
 		serve_failed(&d->tried[i], &r, others, ev, time_ns);
 	compare(d, ev);

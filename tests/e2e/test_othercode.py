@@ -179,3 +179,23 @@ def test_a_change_saves_a_job_that_ran_out_of_memory(vramtrace, run, tmp_path):
     assert (told["oom"], told["saved_ooms"]) == (False, 1)
     fitted = vramtrace.record(tmp_path / "fitted.vtr", python("othercode.py", "gpt2", "--checkpoint"), **options)
     assert fitted.status == 0, fitted.stderr
+
+
+def test_with_a_smaller_batch_the_request_that_failed_is_smaller(vramtrace, tmp_path):
+    """Of nothing but a batch all is in proportion to it, the request that failed too."""
+    script = tmp_path / "job.py"
+    script.write_text(
+        "import torch\n"
+        "model = torch.nn.Linear(64, 1 << 18, device='cuda')\n"
+        "batch = torch.zeros(1024, 64, device='cuda')\n"
+        "first = model(batch)\n"
+        "second = model(batch)\n"
+    )
+    failed = vramtrace.record(tmp_path / "job.vtr", python(script), options=("--simulate-capacity", "2GiB"))
+    assert "Tried to allocate 1024.00 MiB" in failed.stderr
+    fixed = (1 << 18) * 64 * 4 + (1 << 20)
+    for batch in (512, 256):
+        (told,) = vramtrace.json("whatif", "--batch", str(batch), failed.path)["devices"]
+        assert told["saved_ooms"] == 1
+        activations = told["peak_allocated_bytes"] - fixed - batch * 64 * 4
+        assert activations == pytest.approx(2 * batch * (1 << 20), rel=0.1)
