@@ -3,34 +3,39 @@
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/advice/unseen.h"
-
+#include "analyzer/changes/editpeak.h"
 
 /*
- * The peak of one part. If gradients of several parts add up, they are there from the beginning, and what backward
- * makes is another one of each, for a moment.
+ * A gradient adds up with those of the parts before: it is there from the beginning, and what backward makes is another one of
+ * it, for a moment.
  */
+static void add_up(struct edits *e, const struct jobpart *j, const struct life *gradient)
+{
+	edits_more(e, j->from, gradient->death.ordinal, gradient->size);
+	edits_step(e, gradient->birth.ordinal + 1, EDIT_FREE, gradient->birth.ordinal);
+}
+
+/* The peak of one part, whose gradients add up with those of others or not. */
 static uint64_t peak_of_part(const struct jobpart *j, const struct batchcut *c, const struct unseen *u, bool adds_up)
 {
-	struct blockreplay r = { .from = jobpart_time(j->from), .to = jobpart_time(j->to) };
 	uint64_t gradients = adds_up ? unseen_gradients(j) : 0;
+	struct edits e = { 0 };
 
-	if (j->asked)
-		blockreplay_add(&r, r.to, BLOCKREPLAY_END,
-				batchcut_asked(c, j) + unseen_bytes(u, j, c, gradients));
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct category_block *b = &j->blocks.block[i];
-		uint64_t from = jobpart_time(b->life.birth.ordinal), to = jobpart_time(b->life.death.ordinal);
+		uint64_t size = batchcut_size(c, j, i);
 
-		if (adds_up && b->category == CATEGORY_GRADIENT && jobpart_is_born(j, i, PHASE_BACKWARD)) {
-			blockreplay_add(&r, jobpart_time(j->from), to, b->life.size);
-			blockreplay_add(&r, from, from + BLOCKREPLAY_SCALE, b->life.size);
-		} else {
-			blockreplay_add(&r, from, to, batchcut_size(c, j, i));
-		}
+		if (adds_up && b->category == CATEGORY_GRADIENT && jobpart_is_born(j, i, PHASE_BACKWARD))
+			add_up(&e, j, &b->life);
+		else if (size != b->life.size)
+			edits_resize(&e, b->life.birth.ordinal, size);
 	}
-	if (adds_up)
-		blockreplay_add(&r, r.from, BLOCKREPLAY_END, gradients);
-	return jobpart_peak(j, &r);
+	if (j->asked) {
+		edits_resize(&e, j->to, batchcut_asked(c, j));
+		edits_more(&e, j->to, TFMT_NO_ORDINAL, unseen_bytes(u, j, c, gradients));
+	}
+	edits_more(&e, j->from, TFMT_NO_ORDINAL, gradients);
+	return editpeak_once(j, &e);
 }
 
 /*

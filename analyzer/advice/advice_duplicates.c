@@ -13,6 +13,7 @@
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/base/heap.h"
+#include "analyzer/changes/editpeak.h"
 #include "analyzer/stacks/sourceline.h"
 #include "analyzer/stacks/sourcetext.h"
 
@@ -216,12 +217,12 @@ static bool find_clones(struct twice *t, const struct jobpart *j)
 
 static uint64_t peak_without(const struct jobpart *j, const struct twice *t)
 {
-	struct blockreplay r = jobpart_replay(j);
+	struct edits e = { 0 };
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
-		if (!t->goes[i])
-			jobpart_keep(&r, j, i);
-	return jobpart_peak(j, &r);
+		if (t->goes[i])
+			edits_resize(&e, j->blocks.block[i].life.birth.ordinal, 0);
+	return editpeak_once(j, &e);
 }
 
 static void tell_checkpoint(const struct twice *t, struct advice *a)

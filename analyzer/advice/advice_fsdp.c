@@ -16,6 +16,7 @@
 #include "analyzer/advice/advice_lists.h"
 #include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
+#include "analyzer/changes/editpeak.h"
 
 
 struct fsdp {
@@ -179,27 +180,37 @@ static uint64_t end_of(const struct fsdp *f, uint32_t unit)
 	return back < f->end ? back : f->end;
 }
 
-static void add_forward(const struct fsdp *f, struct blockreplay *r)
+static void add_forward(const struct fsdp *f, struct edits *e)
 {
 	uint32_t root = root_of(f), before = root;
 	uint64_t since = f->first;
 
-	blockreplay_add(r, jobpart_time(f->first), jobpart_time(f->end), f->unit[root]);
+	edits_more(e, f->first, f->end, f->unit[root]);
 	for (uint32_t i = 0; i < root; i++) {
 		const struct layerspan *span = &f->spans->span[i];
 
 		if (span->first == TFMT_NO_ORDINAL)
 			continue;
-		blockreplay_add(r, jobpart_time(since), jobpart_time(span->first), f->unit[before]);
-		blockreplay_add(r, jobpart_time(span->first), jobpart_time(span->end), f->unit[i]);
+		edits_more(e, since, span->first, f->unit[before]);
+		edits_more(e, span->first, span->end, f->unit[i]);
 		since = span->first;
 		before = i;
 	}
-	blockreplay_add(r, jobpart_time(since), jobpart_time(f->spans->span[root - 1].end), f->unit[before]);
+	edits_more(e, since, f->spans->span[root - 1].end, f->unit[before]);
 }
 
-/* The copy that is sent is there with the gradients, for a moment, and until the next unit's. */
-static void add_backward(const struct fsdp *f, struct blockreplay *r)
+/* The copy that is sent is there with the gradients, for a moment, and until the next unit's: these steps come first. */
+static void add_sent(const struct fsdp *f, struct edits *e)
+{
+	uint32_t root = root_of(f);
+
+	for (uint32_t i = root; i-- > 0;)
+		if (f->spans->span[i].back != TFMT_NO_ORDINAL)
+			edits_more(e, end_of(f, i), end_of(f, i ? i - 1 : root), f->sent[i]);
+	edits_moment(e, f->end, f->sent[root]);
+}
+
+static void add_backward(const struct fsdp *f, struct edits *e)
 {
 	uint64_t since = f->j->backward;
 
@@ -208,27 +219,24 @@ static void add_backward(const struct fsdp *f, struct blockreplay *r)
 
 		if (back == TFMT_NO_ORDINAL)
 			continue;
-		blockreplay_add(r, jobpart_time(since), jobpart_time(back), f->unit[i]);
-		blockreplay_add(r, jobpart_time(back), jobpart_time(end), f->unit[i]);
-		blockreplay_add(r, jobpart_time(end) - 1, jobpart_time(end_of(f, i ? i - 1 : root_of(f))) - 1,
-				f->sent[i]);
+		edits_more(e, since, back, f->unit[i]);
+		edits_more(e, back, end, f->unit[i]);
 		since = back;
 	}
-	blockreplay_add(r, jobpart_time(f->end) - 1, jobpart_time(f->end), f->sent[root_of(f)]);
 }
 
 /* Whole until its unit's backward ends, then a part. */
-static void add_gradient(const struct fsdp *f, struct blockreplay *r, size_t i)
+static void cut_gradient(const struct fsdp *f, struct edits *e, size_t i)
 {
 	const struct life *life = &f->j->blocks.block[i].life;
-	uint64_t from = jobpart_time(life->birth.ordinal), to = jobpart_time(life->death.ordinal),
-		 cut = jobpart_time(end_of(f, unit_of(f, i)));
+	uint64_t cut = end_of(f, unit_of(f, i));
 
-	if (!jobpart_is_born(f->j, i, PHASE_BACKWARD))
-		cut = from;
-	blockreplay_add(r, from, cut, life->size);
-	if (cut < to)
-		blockreplay_add(r, cut, to, shard_bytes(f, i));
+	if (!jobpart_is_born(f->j, i, PHASE_BACKWARD)) {
+		edits_resize(e, life->birth.ordinal, shard_bytes(f, i));
+	} else if (cut < life->death.ordinal) {
+		edits_step(e, cut, EDIT_FREE, life->birth.ordinal);
+		edits_more(e, cut, life->death.ordinal, shard_bytes(f, i));
+	}
 }
 
 static bool is_bucket(const struct jobpart *j, size_t i)
@@ -242,25 +250,25 @@ static bool is_bucket(const struct jobpart *j, size_t i)
 static uint64_t peak_sharded(struct fsdp *f)
 {
 	const struct jobpart *j = f->j;
-	struct blockreplay r = jobpart_replay(j);
+	struct edits e = { 0 };
 
+	add_sent(f, &e);
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
 
-		if (is_gradient(j, i))
-			add_gradient(f, &r, i);
-		else if (is_bucket(j, i))
+		if (is_gradient(j, i)) {
+			cut_gradient(f, &e, i);
+		} else if (is_bucket(j, i)) {
 			f->buckets += life->death.ordinal > j->from ? life->size : 0;
-		else if (advice_is_state(j, i) || advice_is_of_step(j, i) ||
-			 j->blocks.block[i].category == CATEGORY_PARAMETER)
-			blockreplay_add(&r, jobpart_time(life->birth.ordinal), jobpart_time(life->death.ordinal),
-					shard_bytes(f, i));
-		else
-			jobpart_keep(&r, j, i);
+			edits_resize(&e, life->birth.ordinal, 0);
+		} else if (advice_is_state(j, i) || advice_is_of_step(j, i) ||
+			   j->blocks.block[i].category == CATEGORY_PARAMETER) {
+			edits_resize(&e, life->birth.ordinal, shard_bytes(f, i));
+		}
 	}
-	add_forward(f, &r);
-	add_backward(f, &r);
-	return jobpart_peak(j, &r);
+	add_forward(f, &e);
+	add_backward(f, &e);
+	return editpeak_once(j, &e);
 }
 
 /* ---- the advice ------------------------------------------------------------------------------ */

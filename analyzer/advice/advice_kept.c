@@ -5,6 +5,7 @@
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/base/heap.h"
+#include "analyzer/changes/editpeak.h"
 
 
 /* ---- gradients ------------------------------------------------------------------------------- */
@@ -65,8 +66,7 @@ static size_t find_addend(const struct jobpart *j, size_t gradient, const bool *
 static uint64_t without_stays(const struct jobpart *j, uint64_t *bytes, uint32_t *stack)
 {
 	bool *taken = heap_alloc(j->blocks.nr_blocks, sizeof(*taken));
-	struct blockreplay r = jobpart_replay(j);
-	uint64_t peak;
+	struct edits e = { 0 };
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
@@ -77,21 +77,17 @@ static uint64_t without_stays(const struct jobpart *j, uint64_t *bytes, uint32_t
 			continue;
 		*bytes += life->size;
 		*stack = stay == STAYS_LATE ? life->death.stack : *stack;
+		edits_resize(&e, life->birth.ordinal, 0);
 		if (addend != SIZE_MAX) {
 			taken[addend] = true;
-			blockreplay_add(&r, jobpart_time(j->blocks.block[addend].life.birth.ordinal),
-					jobpart_time(life->death.ordinal), life->size);
+			edits_resize(&e, j->blocks.block[addend].life.birth.ordinal, 0);
+			edits_more(&e, j->blocks.block[addend].life.birth.ordinal, life->death.ordinal, life->size);
 		} else if (stay == STAYS_FOREVER) {
-			blockreplay_add(&r, jobpart_time(j->backward), jobpart_time(life->death.ordinal),
-					life->size);
+			edits_more(&e, j->backward, life->death.ordinal, life->size);
 		}
 	}
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
-		if (!taken[i] && stays(j, i) == STAYS_NOT)
-			jobpart_keep(&r, j, i);
 	free(taken);
-	peak = jobpart_peak(j, &r);
-	return peak;
+	return editpeak_once(j, &e);
 }
 
 bool advice_set_to_none(const struct jobpart *j, struct advice *a)
@@ -121,7 +117,7 @@ static bool may_go(enum category category)
 	       category == CATEGORY_UNKNOWN;
 }
 
-/* Of each group the first block that was made in the window after that ordinal, itself + 1; NULL: no memory. */
+/* Of each group the first block that was made in the window after that ordinal, itself + 1. */
 static uint64_t *first_of_groups(const struct jobpart *j, uint64_t from)
 {
 	uint64_t *first = heap_alloc(books_nr_groups(j->device->process->books), sizeof(*first));
@@ -137,7 +133,7 @@ static uint64_t *first_of_groups(const struct jobpart *j, uint64_t from)
 
 struct generations {
 	uint64_t *first;  /* first_of_groups() of the window */
-	uint64_t *behind; /* first_of_groups() of what comes after the beginning of its backward */
+	uint64_t *later; /* first_of_groups() of what comes after the beginning of its backward */
 };
 
 /*
@@ -155,7 +151,7 @@ static uint64_t end_before(const struct jobpart *j, const struct generations *g,
 		next = g->first[life->group];
 		return next > j->from && next - 1 < life->death.ordinal ? j->from : TFMT_NO_ORDINAL;
 	}
-	next = g->behind[life->group];
+	next = g->later[life->group];
 	if (life->birth.ordinal >= j->backward || !next || next - 1 >= life->death.ordinal ||
 	    life->death.ordinal - next > REPLACED_WITHIN)
 		return TFMT_NO_ORDINAL;
@@ -166,7 +162,7 @@ bool advice_free_before(const struct jobpart *j, struct advice *a)
 {
 	struct generations g = { first_of_groups(j, j->from), first_of_groups(j, j->backward) };
 	uint64_t bytes = 0, most = 0;
-	struct blockreplay r = jobpart_replay(j);
+	struct edits e = { 0 };
 	struct fact site;
 	uint32_t stack = 0;
 
@@ -174,11 +170,9 @@ bool advice_free_before(const struct jobpart *j, struct advice *a)
 		const struct category_block *b = &j->blocks.block[i];
 		uint64_t end = may_go(b->category) ? end_before(j, &g, &b->life) : TFMT_NO_ORDINAL;
 
-		if (end == TFMT_NO_ORDINAL) {
-			jobpart_keep(&r, j, i);
+		if (end == TFMT_NO_ORDINAL)
 			continue;
-		}
-		blockreplay_add(&r, jobpart_time(b->life.birth.ordinal), jobpart_time(end), b->life.size);
+		edits_step(&e, end, EDIT_FREE, b->life.birth.ordinal);
 		bytes += b->life.size;
 		if (b->life.size > most) {
 			most = b->life.size;
@@ -186,8 +180,8 @@ bool advice_free_before(const struct jobpart *j, struct advice *a)
 		}
 	}
 	free(g.first);
-	free(g.behind);
-	a->after_bytes = jobpart_peak(j, &r);
+	free(g.later);
+	a->after_bytes = editpeak_once(j, &e);
 	if (!bytes)
 		return false;
 	advice_at_stack(j, a, stack);

@@ -33,13 +33,10 @@ static void find_kept(struct layers *l)
 
 static uint64_t peak_checkpointed(const struct layers *l)
 {
-	struct edits steps = { 0 };
-	uint64_t peak;
+	struct edits edits = { 0 };
 
-	layersteps_add(&steps, l->spans, NULL);
-	peak = editpeak(l->j, &steps);
-	edits_release(&steps);
-	return peak;
+	layersteps_add(&edits, l->spans);
+	return editpeak_once(l->j, &edits);
 }
 
 /* ---- the advice ------------------------------------------------------------------------------ */

@@ -7,6 +7,7 @@
 #include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
+#include "analyzer/changes/editpeak.h"
 #include "analyzer/patterns/vocabulary.h"
 #include "analyzer/stacks/element.h"
 
@@ -64,7 +65,7 @@ static bool is_logits(const struct jobpart *j, size_t i, uint64_t vocabulary)
 	return has_shape_of_logits(j, i, vocabulary);
 }
 
-/* By group, whether logits of the window were made there; NULL: no memory. */
+/* By group, whether logits of the window were made there. */
 static bool *groups_of_logits(const struct jobpart *j, uint64_t vocabulary)
 {
 	bool *made = heap_alloc(books_nr_groups(j->device->process->books), sizeof(*made));
@@ -207,19 +208,18 @@ static uint64_t peak_in_parts(const struct jobpart *j, const struct head *head)
 {
 	bool *made = groups_of_logits(j, head->vocabulary);
 	uint64_t begin = TFMT_NO_ORDINAL, end = 0;
-	struct blockreplay r = jobpart_replay(j);
+	struct edits e = { 0 };
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
 
-		if (!made[life->group] || !has_shape_of_logits(j, i, head->vocabulary)) {
-			jobpart_keep(&r, j, i);
+		if (!made[life->group] || !has_shape_of_logits(j, i, head->vocabulary))
+			continue;
+		if (life->birth.ordinal < j->from) {
+			edits_resize(&e, life->birth.ordinal, 0);
 			continue;
 		}
-		if (life->birth.ordinal < j->from)
-			continue;
-		blockreplay_add(&r, jobpart_time(life->birth.ordinal), jobpart_time(life->death.ordinal),
-				torch_rounded(life->size / PARTS));
+		edits_resize(&e, life->birth.ordinal, torch_rounded(life->size / PARTS));
 		if (life->birth.phase == PHASE_BACKWARD && life->birth.ordinal < begin)
 			begin = life->birth.ordinal;
 		if (life->death.phase == PHASE_BACKWARD && life->death.ordinal != TFMT_NO_ORDINAL &&
@@ -227,12 +227,11 @@ static uint64_t peak_in_parts(const struct jobpart *j, const struct head *head)
 			end = life->death.ordinal;
 	}
 	if (begin < end) {
-		blockreplay_add(&r, jobpart_time(begin), jobpart_time(end), gradient_bytes(j, head->parameter));
-		blockreplay_add(&r, jobpart_time(end), jobpart_time(end) + 1,
-				2 * gradient_bytes(j, head->parameter));
+		edits_more(&e, begin, end, gradient_bytes(j, head->parameter));
+		edits_moment(&e, end + 1, 2 * gradient_bytes(j, head->parameter));
 	}
 	free(made);
-	return jobpart_peak(j, &r);
+	return editpeak_once(j, &e);
 }
 
 bool advice_chunked_loss(const struct jobpart *j, struct advice *a)

@@ -3,6 +3,7 @@
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/allocator/torch.h"
+#include "analyzer/changes/editpeak.h"
 #include "analyzer/stacks/element.h"
 
 /* How bitsandbytes keeps state: a byte for each value, a float for each block of values; none of small tensors. */
@@ -69,25 +70,22 @@ uint64_t advice_state_bytes(const struct jobpart *j, size_t *largest)
  */
 static uint64_t with_state_of(const struct jobpart *j, uint64_t value_bytes, bool scales)
 {
-	struct blockreplay r = jobpart_replay(j);
+	struct edits e = { 0 };
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
-		uint64_t nr = jobpart_elements(&j->shape[i]), from = jobpart_time(life->birth.ordinal),
-			 to = jobpart_time(life->death.ordinal);
+		uint64_t nr = jobpart_elements(&j->shape[i]);
 
-		if (advice_is_of_step(j, i))
-			continue;
-		if (!is_wide(j, i) || j->shape[i].bytes <= value_bytes * nr) {
-			jobpart_keep(&r, j, i);
-			continue;
+		if (advice_is_of_step(j, i)) {
+			edits_resize(&e, life->birth.ordinal, 0);
+		} else if (is_wide(j, i) && j->shape[i].bytes > value_bytes * nr) {
+			edits_resize(&e, life->birth.ordinal, torch_rounded(value_bytes * nr));
+			if (scales)
+				edits_more(&e, life->birth.ordinal, life->death.ordinal,
+					   torch_rounded((nr + SCALE_BLOCK - 1) / SCALE_BLOCK * sizeof(float)));
 		}
-		blockreplay_add(&r, from, to, torch_rounded(value_bytes * nr));
-		if (scales)
-			blockreplay_add(&r, from, to,
-					torch_rounded((nr + SCALE_BLOCK - 1) / SCALE_BLOCK * sizeof(float)));
 	}
-	return jobpart_peak(j, &r);
+	return editpeak_once(j, &e);
 }
 
 /* All but the action of smaller state. false: there is no wide state. */
@@ -166,15 +164,15 @@ uint64_t advice_gradient_bytes(const struct jobpart *j)
 
 bool advice_offload(const struct jobpart *j, struct advice *a)
 {
-	struct blockreplay r = jobpart_replay(j);
+	struct edits e = { 0 };
 	size_t largest = 0;
 	uint64_t bytes = advice_state_bytes(j, &largest);
 	struct fact site;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
-		if (!advice_is_state(j, i) && !advice_is_of_step(j, i))
-			jobpart_keep(&r, j, i);
-	a->after_bytes = jobpart_peak(j, &r);
+		if (advice_is_state(j, i) || advice_is_of_step(j, i))
+			edits_resize(&e, j->blocks.block[i].life.birth.ordinal, 0);
+	a->after_bytes = editpeak_once(j, &e);
 	if (!bytes || is_history(j))
 		return false;
 	advice_at_program(j, a, j->blocks.block[largest].life.birth.stack);

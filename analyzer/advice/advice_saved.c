@@ -13,6 +13,7 @@
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/base/heap.h"
+#include "analyzer/changes/editpeak.h"
 
 
 struct saved_block {
@@ -70,7 +71,7 @@ static int by_death(const void *va, const void *vb)
 }
 
 /* Backward's first allocation after an event; TFMT_NO_ORDINAL: none. *i goes on from call to call. */
-static uint64_t birth_behind(const struct jobpart *j, size_t *i, uint64_t ordinal)
+static uint64_t birth_after(const struct jobpart *j, size_t *i, uint64_t ordinal)
 {
 	for (; *i < j->blocks.nr_blocks; (*i)++)
 		if (jobpart_is_born(j, *i, PHASE_BACKWARD) && j->blocks.block[*i].life.birth.ordinal > ordinal)
@@ -91,14 +92,14 @@ static void find_back(struct saved *s)
 		b->back = TFMT_NO_ORDINAL;
 		if (b->death > s->j->to)
 			continue;
-		if (birth_behind(s->j, &next, before) < b->death)
+		if (birth_after(s->j, &next, before) < b->death)
 			began = before;
 		before = b->death;
 		b->back = began;
 	}
 }
 
-/* ---- replay ---------------------------------------------------------------------------------- */
+/* ---- the peak -------------------------------------------------------------------------------- */
 
 static bool is_matrix(const struct jobpart *j, size_t i, enum category category)
 {
@@ -128,26 +129,23 @@ static bool has_copy(const struct jobpart *j, size_t i)
 static uint64_t peak_without(const struct saved *s)
 {
 	const struct jobpart *j = s->j;
-	struct blockreplay r = jobpart_replay(j);
+	struct edits e = { 0 };
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		uint64_t birth = jobpart_time(j->blocks.block[i].life.birth.ordinal);
+		const struct life *life = &j->blocks.block[i].life;
 
-		if (!s->is_saved[i])
-			jobpart_keep(&r, j, i);
 		if (has_copy(j, i))
-			blockreplay_add(&r, birth - 1, birth + BLOCKREPLAY_SCALE, j->blocks.block[i].life.size);
+			edits_more(&e, life->birth.ordinal, life->birth.ordinal + 1, life->size);
 	}
 	for (size_t k = 0; k < s->nr; k++) {
 		const struct saved_block *b = &s->block[k];
-		const struct life *life = &j->blocks.block[b->block].life;
-		uint64_t until = jobpart_time(b->until < b->death ? b->until : b->death);
+		uint64_t birth = j->blocks.block[b->block].life.birth.ordinal;
 
-		blockreplay_add(&r, jobpart_time(life->birth.ordinal), until, life->size);
+		edits_step(&e, b->until, EDIT_FREE, birth);
 		if (b->back != TFMT_NO_ORDINAL)
-			blockreplay_add(&r, jobpart_time(b->back) + 1, jobpart_time(b->death), life->size);
+			edits_step(&e, b->back + 1, EDIT_AGAIN, birth);
 	}
-	return jobpart_peak(j, &r);
+	return editpeak_once(j, &e);
 }
 
 /* ---- the advice ------------------------------------------------------------------------------ */

@@ -5,6 +5,7 @@
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/base/heap.h"
+#include "analyzer/changes/editpeak.h"
 #include "analyzer/recording/sorted.h"
 
 
@@ -123,24 +124,20 @@ bool advice_sharding(const struct jobpart *j, struct advice *a)
 	uint64_t ranks = advice_ranks(j);
 	size_t largest = 0;
 	uint64_t bytes = advice_state_bytes(j, &largest);
-	struct blockreplay r;
+	struct edits e = { 0 };
 	struct fact site;
 	double share;
 
 	if (!bytes || advice_is_sharded(j))
 		return false;
 	share = largest_share(j, ranks);
-	r = jobpart_replay(j);
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
 
-		if (!advice_is_state(j, i) && !advice_is_of_step(j, i))
-			jobpart_keep(&r, j, i);
-		else
-			blockreplay_add(&r, jobpart_time(life->birth.ordinal), jobpart_time(life->death.ordinal),
-					(uint64_t)(share * (double)life->size));
+		if (advice_is_state(j, i) || advice_is_of_step(j, i))
+			edits_resize(&e, life->birth.ordinal, (uint64_t)(share * (double)life->size));
 	}
-	a->after_bytes = jobpart_peak(j, &r);
+	a->after_bytes = editpeak_once(j, &e);
 	advice_at_program(j, a, j->blocks.block[largest].life.birth.stack);
 	site = fact_if(a->has_site, fact_site("site", &a->site));
 	a->title = SAID(state_shard, fact_count("ranks", ranks), site);

@@ -9,6 +9,7 @@
 #include "analyzer/changes/layerlist.h"
 #include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
+#include "analyzer/changes/editpeak.h"
 #include "analyzer/patterns/vocabulary.h"
 
 #define STATE_TENSORS 2 /* that Adam keeps of each parameter */
@@ -79,9 +80,13 @@ struct layer_bytes {
 static struct layer_bytes bytes_of(const struct unseen *u, const struct jobpart *j, const struct batchcut *c,
 				   uint32_t layer)
 {
-	struct blockreplay r = { .from = jobpart_time(j->from), .to = jobpart_time(j->to) };
+	struct jobpart alone = *j; /* the job, if the layer were all of it */
 	struct layer_bytes of = { 0 };
+	struct edits e = { 0 };
+	size_t room = 0;
 
+	alone.asked = alone.base = alone.floor = 0;
+	alone.blocks = (struct categories){ 0 };
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
 		uint32_t path = j->blocks.block[i].module;
@@ -90,13 +95,15 @@ static struct layer_bytes bytes_of(const struct unseen *u, const struct jobpart 
 		if (path > u->nr_paths || u->of[path] != (int32_t)layer || !jobpart_is_born(j, i, PHASE_FORWARD) ||
 		    j->blocks.block[i].category == CATEGORY_WORKSPACE)
 			continue;
-		blockreplay_add(&r, jobpart_time(life->birth.ordinal), jobpart_time(life->death.ordinal), size);
+		alone.blocks.block = heap_grow(alone.blocks.block, &room, alone.blocks.nr_blocks + 1, sizeof(*alone.blocks.block));
+		alone.blocks.block[alone.blocks.nr_blocks++] = j->blocks.block[i];
+		edits_resize(&e, life->birth.ordinal, size);
 		of.stays += life->death.ordinal > j->to ? size : 0;
 		of.nr_largest = size > of.largest ? 1 : of.nr_largest + (size == of.largest);
 		of.largest = size > of.largest ? size : of.largest;
 	}
-	of.most = blockreplay_peak(&r);
-	blockreplay_release(&r);
+	of.most = editpeak_once(&alone, &e);
+	free(alone.blocks.block);
 	return of;
 }
 

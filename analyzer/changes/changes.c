@@ -201,8 +201,7 @@ struct cycle {
 	struct changes *changes;
 	const struct jobpart *j;
 	struct edits *edits;
-	double *factor;   /* of each block */
-	bool *is_changed; /* it needs an edit, whatever its factor */
+	double *factor; /* of each block */
 };
 
 static bool is_of_cycle(const struct jobpart *j, size_t i)
@@ -294,7 +293,7 @@ static void change_layers(struct cycle *y, struct change *c)
 
 	layerspans_find(&l, y->j, of, find_layers(&c->of, paths, of));
 	if (l.nr_layers)
-		c->cycles += layersteps_add(y->edits, &l, y->is_changed);
+		c->cycles += layersteps_add(y->edits, &l);
 	for (size_t i = 0; i < y->j->blocks.nr_blocks; i++)
 		if (layerspans_layer(&l, i) >= 0 && jobpart_is_born(y->j, i, PHASE_FORWARD))
 			note_change(c, y->j, i);
@@ -303,8 +302,7 @@ static void change_layers(struct cycle *y, struct change *c)
 
 static void change_cycle(struct changes *all, const struct jobpart *j, struct edits *e)
 {
-	struct cycle y = { all, j, e, heap_alloc(j->blocks.nr_blocks, sizeof(*y.factor)),
-			   heap_alloc(j->blocks.nr_blocks, sizeof(*y.is_changed)) };
+	struct cycle y = { all, j, e, heap_alloc(j->blocks.nr_blocks, sizeof(*y.factor)) };
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		y.factor[i] = 1;
@@ -319,10 +317,9 @@ static void change_cycle(struct changes *all, const struct jobpart *j, struct ed
 			change_meant(&y, c);
 	}
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
-		if (is_of_cycle(j, i) && (y.is_changed[i] || y.factor[i] < 1 || y.factor[i] > 1))
+		if (is_of_cycle(j, i) && (y.factor[i] < 1 || y.factor[i] > 1))
 			edits_add(e, j->blocks.block[i].life.birth.ordinal, y.factor[i]);
 	free(y.factor);
-	free(y.is_changed);
 }
 
 /* ---- all cycles --------------------------------------------------------------------------------- */

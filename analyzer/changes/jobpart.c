@@ -5,35 +5,13 @@
 #include <stdlib.h>
 
 #include "analyzer/base/heap.h"
+#include "analyzer/changes/blockreplay.h"
+#include "analyzer/changes/editpeak.h"
 #include "analyzer/recording/sorted.h"
 
 uint64_t jobpart_time(uint64_t ordinal)
 {
 	return ordinal >= BLOCKREPLAY_END / BLOCKREPLAY_SCALE ? BLOCKREPLAY_END : ordinal * BLOCKREPLAY_SCALE;
-}
-
-struct blockreplay jobpart_replay(const struct jobpart *j)
-{
-	struct blockreplay r = { .from = jobpart_time(j->from), .to = jobpart_time(j->to) };
-
-	if (j->asked)
-		blockreplay_add(&r, r.to, BLOCKREPLAY_END, j->asked);
-	return r;
-}
-
-void jobpart_keep(struct blockreplay *r, const struct jobpart *j, size_t block)
-{
-	const struct life *life = &j->blocks.block[block].life;
-
-	blockreplay_add(r, jobpart_time(life->birth.ordinal), jobpart_time(life->death.ordinal), life->size);
-}
-
-uint64_t jobpart_peak(const struct jobpart *j, struct blockreplay *r)
-{
-	uint64_t peak = blockreplay_peak(r) + j->base;
-
-	blockreplay_release(r);
-	return peak > j->floor ? peak : j->floor;
 }
 
 bool jobpart_is_born(const struct jobpart *j, size_t block, enum phase phase)
@@ -142,17 +120,16 @@ static void find_backward(struct jobpart *j)
 		j->backward = TFMT_NO_ORDINAL;
 }
 
-/* Bytes that are in the total and in no block: the replay of all blocks lacks them. */
+/* Bytes that are in the total and in no block: the sum of all blocks lacks them. */
 static void find_base(struct jobpart *j)
 {
-	struct blockreplay r = jobpart_replay(j);
+	struct jobpart blocks = *j;
+	struct edits none = { 0 };
 	uint64_t known;
 
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
-		jobpart_keep(&r, j, i);
-	known = blockreplay_peak(&r);
+	blocks.base = blocks.floor = 0;
+	known = editpeak_once(&blocks, &none);
 	j->base = j->peak > known ? j->peak - known : 0;
-	blockreplay_release(&r);
 }
 
 void jobpart_fill(struct jobpart *j, const struct life *life, size_t nr)

@@ -6,12 +6,10 @@
 #ifndef VT_JOBPART_H
 #define VT_JOBPART_H
 
-#include "analyzer/changes/blockreplay.h"
 #include "analyzer/purpose/category.h"
 
 struct frag;
 
-/* Times are those of blockreplay.h. */
 struct jobpart {
 	const struct replay *replay;
 	const struct replay_device *device;
@@ -36,14 +34,6 @@ struct jobpart {
 	uint64_t cached;	  /* reserved at the failure, in no tensor: another job may find use for it */
 };
 
-struct blockreplay jobpart_replay(const struct jobpart *j);
-
-/* Add a block as it was. */
-void jobpart_keep(struct blockreplay *r, const struct jobpart *j, size_t block);
-
-/* The peak with the blocks of a replay, which is released. */
-uint64_t jobpart_peak(const struct jobpart *j, struct blockreplay *r);
-
 /* Was the block allocated in the window, in that phase? */
 bool jobpart_is_born(const struct jobpart *j, size_t block, enum phase phase);
 
@@ -52,7 +42,9 @@ bool jobpart_is_inference(const struct jobpart *j);
 
 /* Is it an activation that forward made in the window? */
 bool jobpart_is_kept(const struct jobpart *j, size_t block);
-uint64_t jobpart_time(uint64_t ordinal); /* TFMT_NO_ORDINAL: BLOCKREPLAY_END */
+
+/* As a time of changes/blockreplay.h; TFMT_NO_ORDINAL: BLOCKREPLAY_END. */
+uint64_t jobpart_time(uint64_t ordinal);
 
 /* Equal for shapes of the same sizes in any order, of any type; 0 = not known. */
 uint64_t jobpart_key(const struct tfmt_shape *s);

@@ -103,7 +103,7 @@ static uint32_t last_called(const struct layerspans *l)
 	return last;
 }
 
-uint32_t layersteps_add(struct edits *e, const struct layerspans *l, bool *is_changed)
+uint32_t layersteps_add(struct edits *e, const struct layerspans *l)
 {
 	struct layer_again *again = heap_alloc(l->nr_layers, sizeof(*again));
 	uint32_t nr = 0, last = last_called(l);
@@ -114,8 +114,6 @@ uint32_t layersteps_add(struct edits *e, const struct layerspans *l, bool *is_ch
 
 		if (!span || !jobpart_is_born(l->j, i, PHASE_FORWARD))
 			continue;
-		if (is_changed)
-			is_changed[i] = true;
 		if (i == span->output && (uint32_t)k != last && span->back != TFMT_NO_ORDINAL)
 			keep_output(e, l, span);
 		else if (i != span->output)

@@ -10,10 +10,7 @@
 #include "analyzer/changes/layerspans.h"
 #include "analyzer/whatif/edits.h"
 
-/*
- * Add the steps of all layers of the spans; is_changed[i], of each block of the part, becomes true where it needs an edit
- * (NULL: nobody asks). Returns how many layers were called.
- */
-uint32_t layersteps_add(struct edits *e, const struct layerspans *l, bool *is_changed);
+/* Add the steps of all layers of the spans. Returns how many layers were called. */
+uint32_t layersteps_add(struct edits *e, const struct layerspans *l);
 
 #endif

@@ -6,11 +6,22 @@
 #include <stdlib.h>
 
 #include "analyzer/base/heap.h"
+#include "tracefmt/tracefmt.h"
+
+static void add(struct edits *e, struct edit edit)
+{
+	e->edit = heap_grow(e->edit, &e->room, e->nr + 1, sizeof(*e->edit));
+	e->edit[e->nr++] = edit;
+}
 
 void edits_add(struct edits *e, uint64_t birth, double factor)
 {
-	e->edit = heap_grow(e->edit, &e->room, e->nr + 1, sizeof(*e->edit));
-	e->edit[e->nr++] = (struct edit){ .birth = birth, .factor = factor };
+	add(e, (struct edit){ .birth = birth, .factor = factor });
+}
+
+void edits_resize(struct edits *e, uint64_t birth, uint64_t bytes)
+{
+	add(e, (struct edit){ .birth = birth, .is_sized = true, .bytes = bytes });
 }
 
 static int compare_birth(const void *key, const void *edit)
@@ -32,6 +43,29 @@ void edits_step(struct edits *e, uint64_t at, enum edit_kind kind, uint64_t birt
 	e->nr_steps++;
 }
 
+static void add_more(struct edits *e, uint64_t from, uint64_t to, uint64_t bytes)
+{
+	if (!bytes)
+		return;
+	e->more = heap_grow(e->more, &e->more_room, e->nr_more + 1, sizeof(*e->more));
+	e->more[e->nr_more] = (struct edit_more){ .bytes = bytes };
+	edits_step(e, from, EDIT_MORE, e->nr_more);
+	if (to != TFMT_NO_ORDINAL)
+		edits_step(e, to, EDIT_MORE_FREE, e->nr_more);
+	e->nr_more++;
+}
+
+void edits_more(struct edits *e, uint64_t from, uint64_t to, uint64_t bytes)
+{
+	if (from < to)
+		add_more(e, from, to, bytes);
+}
+
+void edits_moment(struct edits *e, uint64_t at, uint64_t bytes)
+{
+	add_more(e, at, at, bytes);
+}
+
 static int compare_step(const void *va, const void *vb)
 {
 	const struct edit_step *a = va, *b = vb;
@@ -46,10 +80,32 @@ static int compare_edits(const void *a, const void *b)
 	return compare_birth(&((const struct edit *)a)->birth, b);
 }
 
-void edits_close(struct edits *e)
+static void sort_edits(struct edits *e)
 {
 	if (e->nr)
 		qsort(e->edit, e->nr, sizeof(*e->edit), compare_edits);
+}
+
+/* A block whose time changes, but not its size, has an edit, too. */
+static void add_missing(struct edits *e)
+{
+	struct edits missing = { 0 };
+
+	for (size_t i = 0; i < e->nr_steps; i++)
+		if (e->step[i].kind < EDIT_MORE && !edits_find(e, e->step[i].birth))
+			edits_add(&missing, e->step[i].birth, 1);
+	sort_edits(&missing);
+	for (size_t i = 0; i < missing.nr; i++)
+		if (!i || missing.edit[i].birth != missing.edit[i - 1].birth)
+			add(e, missing.edit[i]);
+	edits_release(&missing);
+	sort_edits(e);
+}
+
+void edits_close(struct edits *e)
+{
+	sort_edits(e);
+	add_missing(e);
 	if (e->nr_steps)
 		qsort(e->step, e->nr_steps, sizeof(*e->step), compare_step);
 }
@@ -58,14 +114,15 @@ void edits_release(struct edits *e)
 {
 	free(e->edit);
 	free(e->step);
-	e->edit = NULL;
-	e->step = NULL;
-	e->nr = e->nr_steps = 0;
+	free(e->more);
+	*e = (struct edits){ .path = e->path, .device = e->device };
 }
 
 uint64_t edit_bytes(const struct edit *e, uint64_t bytes)
 {
 	uint64_t changed = (uint64_t)llround((double)bytes * e->factor);
 
+	if (e->is_sized)
+		return e->bytes;
 	return changed || e->factor <= 0 ? changed : 1;
 }
