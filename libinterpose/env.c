@@ -13,6 +13,7 @@
 #include "filter.h"
 #include "interpose.h"
 #include "reason.h"
+#include "settings.h"
 
 struct ip_env ip_env;
 
@@ -304,6 +305,7 @@ void ip_env_read_allocator(void)
 	static const char *const conf[] = { "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", NULL };
 
 	first_of(ip_env.allocator_conf, sizeof(ip_env.allocator_conf), conf);
+	ip_settings_before(ip_env.allocator_conf, sizeof(ip_env.allocator_conf));
 }
 
 bool ip_env_is_chosen(void)

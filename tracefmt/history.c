@@ -330,6 +330,7 @@ static bool ends(const struct tfmt_event *ev, const struct tfmt_event *begun)
 	case TFMT_MEMORY_INFO:
 	case TFMT_PROCESS_INFO:
 	case TFMT_GRAPH_LAUNCH:
+	case TFMT_SETTINGS:
 		return begun->kind == ev->kind && begun->device == ev->device;
 	case TFMT_POOL_INFO:
 		return begun->kind == ev->kind && begun->device == ev->device && begun->address == ev->address;
@@ -392,6 +393,7 @@ static int follow(struct tfmt_history *h, const struct tfmt_event *ev)
 	case TFMT_MEMORY_INFO:
 	case TFMT_PROCESS_INFO:
 	case TFMT_POOL_INFO:
+	case TFMT_SETTINGS:
 		open_end(h, ev);
 		return open_add(h, ev);
 	case TFMT_GRAPH_LAUNCH: /* whose memory it is that is reserved for graphs: the first one's that had some */

@@ -114,6 +114,7 @@ enum tfmt_kind {
 	TFMT_ALLOCATOR = 28,    /* the framework's allocator tells of itself: aux = enum tfmt_allocator_action, and
 	                           TFMT_ALLOCATOR_IN_TENSOR; no stacks */
 	TFMT_UNHOOKED = 29,     /* a memory call that profiling saw and no hook did; aux = enum tfmt_unhooked */
+	TFMT_SETTINGS = 30,     /* the program gave the framework's allocator other settings: address = TFMT_DEF_STRING id */
 	TFMT_NR_KINDS
 };
 

@@ -18,6 +18,7 @@
 #define MIB (1ull << 20)
 
 /* The release in which settings moved to c10/core/AllocatorConfig.h: bounds and sentences are other ones from then on. */
+#define LARGE_SEGMENTS ALLOCCONF_VERSION(2u, 11u) /* what may stay uncut follows their size, if it is not given */
 #define SHARED_CONFIG ALLOCCONF_VERSION(2u, 9u)
 
 struct words {
@@ -293,7 +294,7 @@ static const struct key {
 	{ "graph_capture_record_stream_reuse", ALLOCCONF_VERSION(2u, 9u), pass_over },
 	{ "pinned_reserve_segment_size_mb", ALLOCCONF_VERSION(2u, 9u), pass_over },
 	{ "per_process_memory_fraction", ALLOCCONF_VERSION(2u, 10u), set_fraction },
-	{ "large_segment_size_mb", ALLOCCONF_VERSION(2u, 11u), set_large_segment },
+	{ "large_segment_size_mb", LARGE_SEGMENTS, set_large_segment },
 };
 
 static bool read_key(struct words *w)
@@ -325,16 +326,34 @@ struct allocconf allocconf_default(unsigned version)
 
 bool allocconf_read(struct allocconf *c, const char *text, unsigned version, char *why, size_t size)
 {
-	struct words w = { .conf = c, .why = why, .why_size = size };
-
 	*c = allocconf_default(version);
-	if (!text)
-		return true;
-	if (!cut_into_words(&w, text))
+	return !text || allocconf_change(c, text, why, size);
+}
+
+static bool read_keys(struct words *w, const char *text)
+{
+	if (!cut_into_words(w, text))
 		return false;
-	while (w.at < w.nr)
-		if (!read_key(&w) || (w.at < w.nr && !expect(&w, ",")))
+	while (w->at < w->nr)
+		if (!read_key(w) || (w->at < w->nr && !expect(w, ",")))
 			return false;
+	return true;
+}
+
+bool allocconf_change(struct allocconf *c, const char *text, char *why, size_t size)
+{
+	struct words w = { .conf = c, .why = why, .why_size = size };
+	struct allocconf none = allocconf_default(c->version);
+	uint64_t unsplit_rounding = c->unsplit_rounding_bytes;
+
+	c->max_split_bytes = none.max_split_bytes;
+	c->gc_threshold = none.gc_threshold;
+	memcpy(c->divisions, none.divisions, sizeof(c->divisions));
+	c->unsplit_rounding_bytes = 0;
+	if (!read_keys(&w, text))
+		return false;
+	if (!c->unsplit_rounding_bytes)
+		c->unsplit_rounding_bytes = c->version >= LARGE_SEGMENTS ? c->large_segment_bytes : unsplit_rounding;
 	return true;
 }
 

@@ -48,6 +48,13 @@ struct allocconf allocconf_default(unsigned version);
  */
 bool allocconf_read(struct allocconf *c, const char *text, unsigned version, char *why, size_t size);
 
+/*
+ * Read settings that a program gives while it runs, on top of those in effect: max_split_size_mb, roundup_power2_divisions and
+ * garbage_collection_threshold are PyTorch's own again if the text has none, from PyTorch 2.11 on max_non_split_rounding_mb as well; all others stay as they
+ * are. As allocconf_read().
+ */
+bool allocconf_change(struct allocconf *c, const char *text, char *why, size_t size);
+
 /* "2.11.0+cu130" and the like as a number; 0 if it is no version. */
 unsigned allocconf_version(const char *torch);
 

@@ -11,6 +11,11 @@
 
 #define ADDRESSES_END (1ull << 63) /* segments lie below it, each below the one before, as the kernel maps memory */
 
+void cachingmodel_set_conf(struct cachingmodel *m, const struct allocconf *conf)
+{
+	m->conf = *conf;
+}
+
 struct cachingmodel *cachingmodel_open(const struct allocconf *conf, uint64_t capacity)
 {
 	struct cachingmodel *m = heap_alloc(1, sizeof(*m));

@@ -46,6 +46,9 @@ struct cachingmodel;
 struct cachingmodel *cachingmodel_open(const struct allocconf *conf, uint64_t capacity);
 void cachingmodel_close(struct cachingmodel *m); /* NULL: there is nothing to close */
 
+/* Other settings from now on, as a program gives them that runs: what is there stays as it is. */
+void cachingmodel_set_conf(struct cachingmodel *m, const struct allocconf *conf);
+
 /* How much of the GPU others than this allocator have from now on, bytes. */
 void cachingmodel_set_others(struct cachingmodel *m, uint64_t bytes);
 

@@ -173,15 +173,9 @@ static bool has_space(unsigned kind)
 	return kind == TFMT_DRIVER_ALLOC || kind == TFMT_DRIVER_FREE || kind == TFMT_ALLOC_FAILED;
 }
 
-/* Ranges and marks: address and size are ids of their texts. */
-static bool is_named(unsigned kind)
-{
-	return kind == TFMT_RANGE_PUSH || kind == TFMT_RANGE_START || kind == TFMT_MARK;
-}
-
 static bool is_range(unsigned kind)
 {
-	return is_named(kind) || kind == TFMT_RANGE_POP || kind == TFMT_RANGE_END;
+	return event_has_text(kind) || kind == TFMT_RANGE_POP || kind == TFMT_RANGE_END;
 }
 
 static void emit_flags(struct emit *e, const struct tfmt_event *ev)
@@ -217,9 +211,9 @@ static void emit_event(struct emit *e, const struct traceview *v, const struct t
 	emit_uint(e, "size", NULL, ev->size);
 	if (aux)
 		emit_uint(e, aux, NULL, ev->aux);
-	if (is_named(ev->kind))
+	if (event_has_text(ev->kind))
 		emit_string(e, "name", NULL, tfmt_reader_string(v->reader, (uint32_t)ev->address));
-	if (is_named(ev->kind) || ev->kind == TFMT_RANGE_POP)
+	if (event_has_text(ev->kind) || ev->kind == TFMT_RANGE_POP)
 		emit_string(e, "domain", NULL, ev->size ? tfmt_reader_string(v->reader, (uint32_t)ev->size) : NULL);
 	if (has_space(ev->kind))
 		emit_string(e, "space", NULL, event_space_name(ev->flags & TFMT_SPACE_MASK));
@@ -245,16 +239,16 @@ static const char *note_of(const struct tfmt_event *ev)
 	return ev->before ? "  before" : ev->flags & TFMT_FLAG_TEARDOWN ? "  teardown" : "";
 }
 
-/* A range or mark as one line for people. */
+/* A range, mark or settings as one line for people. */
 static void print_range(struct emit *e, const struct traceview *v, const struct tfmt_event *ev)
 {
-	struct range range = { is_named(ev->kind) ? (uint32_t)ev->address : 0, (uint32_t)ev->size };
+	struct range range = { event_has_text(ev->kind) ? (uint32_t)ev->address : 0, (uint32_t)ev->size };
 	uint64_t time_ns = time_since_start(v, ev);
 	const char *aux = event_aux_name(ev->kind);
 	char text[512] = "", extra[64] = "";
 	struct tfmt_thread thread;
 
-	if (is_named(ev->kind))
+	if (event_has_text(ev->kind))
 		range_label(text, sizeof(text), v->reader, range);
 	else if (ev->size)
 		snprintf(text, sizeof(text), "%s", tfmt_reader_string(v->reader, range.domain));

@@ -272,6 +272,7 @@ static int result_print(const struct whatif *w, const struct replay *m, const st
 		v.d = whatif_of(w, v.device);
 		if (!v.d)
 			continue;
+		v.times_given = whatif_times_given(w, v.d);
 		emit_blank(e);
 		v.has_ideal = o->policy == POLICY_IDEAL && ideal_place(&whatif_of(w, v.device)->ideal, &v.ideal_bytes);
 		print_whatif_device(e, &v);

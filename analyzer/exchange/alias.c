@@ -375,10 +375,50 @@ bool alias_is_torch_node(const char *name)
 	       (!name[word] && digits < word && digits > 8 && !strncmp(name + digits - 8, "Backward", 8));
 }
 
+/* Words and figures of the allocator's settings; anything else may be anything. */
+static bool is_allocator_conf(const char *text)
+{
+	static const char *const words[] = { "backend",
+					     "native",
+					     "cudaMallocAsync",
+					     "max_split_size_mb",
+					     "max_non_split_rounding_mb",
+					     "roundup_power2_divisions",
+					     "roundup_bypass_threshold_mb",
+					     "garbage_collection_threshold",
+					     "expandable_segments",
+					     "release_lock_on_cudamalloc",
+					     "pinned_use_cuda_host_register",
+					     "pinned_num_register_threads",
+					     "pinned_use_background_threads",
+					     "graph_capture_record_stream_reuse",
+					     "per_process_memory_fraction",
+					     "large_segment_size_mb",
+					     "pinned_reserve_segment_size_mb",
+					     "true",
+					     "false",
+					     "True",
+					     "False",
+					     NULL };
+	char word[64];
+
+	while (*text) {
+		size_t n = strcspn(text, ":,[]>; ");
+
+		snprintf(word, sizeof(word), "%.*s", (int)n, text);
+		if (n >= sizeof(word) || (strspn(word, "0123456789.") != n && !matches_any(words, word)))
+			return false;
+		text += n + (text[n] != 0);
+	}
+	return true;
+}
+
+/* Settings of PyTorch's allocator, or PyTorch's own mark, are no range of the program's. */
 static const char *string_alias(struct alias *a, const char *text)
 {
-	/* PyTorch's own mark, which is no range of the program's. */
-	return !*text || !strcmp(text, "PythonDispatchMode") ? text : numbered(a, RANGE, "range", text);
+	bool is_settings = strchr(text, ':') && is_allocator_conf(text);
+
+	return !*text || is_settings || !strcmp(text, "PythonDispatchMode") ? text : numbered(a, RANGE, "range", text);
 }
 
 /*
@@ -424,44 +464,6 @@ static const char *object_alias(struct alias *a, const char *text)
 }
 
 /* ---- facts ----------------------------------------------------------------------------------- */
-
-/* Words and figures of the allocator's settings; anything else may be anything. */
-static bool is_allocator_conf(const char *text)
-{
-	static const char *const words[] = { "backend",
-					     "native",
-					     "cudaMallocAsync",
-					     "max_split_size_mb",
-					     "max_non_split_rounding_mb",
-					     "roundup_power2_divisions",
-					     "roundup_bypass_threshold_mb",
-					     "garbage_collection_threshold",
-					     "expandable_segments",
-					     "release_lock_on_cudamalloc",
-					     "pinned_use_cuda_host_register",
-					     "pinned_num_register_threads",
-					     "pinned_use_background_threads",
-					     "graph_capture_record_stream_reuse",
-					     "per_process_memory_fraction",
-					     "large_segment_size_mb",
-					     "pinned_reserve_segment_size_mb",
-					     "true",
-					     "false",
-					     "True",
-					     "False",
-					     NULL };
-	char word[64];
-
-	while (*text) {
-		size_t n = strcspn(text, ":,[]>; ");
-
-		snprintf(word, sizeof(word), "%.*s", (int)n, text);
-		if (n >= sizeof(word) || (strspn(word, "0123456789.") != n && !matches_any(words, word)))
-			return false;
-		text += n + (text[n] != 0);
-	}
-	return true;
-}
 
 static bool is_figure(const char *text)
 {

@@ -95,14 +95,12 @@ static void write_stack(struct rows *r, const struct export *x, const struct rep
 
 /* ---- events ------------------------------------------------------------------------------------ */
 
-/* Ranges and marks: address and size are ids of their texts. */
 static void write_range(struct rowfile *f, const struct replay_process *p, const struct tfmt_event *ev)
 {
-	bool is_named = ev->kind == TFMT_RANGE_PUSH || ev->kind == TFMT_RANGE_START || ev->kind == TFMT_MARK;
 	struct range range = { (uint32_t)ev->address, (uint32_t)ev->size };
 	char text[512];
 
-	rowfile_text(f, is_named ? range_label(text, sizeof(text), p->reader, range) : NULL);
+	rowfile_text(f, event_has_text(ev->kind) ? range_label(text, sizeof(text), p->reader, range) : NULL);
 }
 
 static void event_row(struct rows *r, struct export *x, const struct replay_process *p,

@@ -152,11 +152,10 @@ static void put_stack(struct dbtable *t, struct export *x, const struct replay_p
 
 static void put_range(struct dbtable *t, const struct replay_process *p, const struct tfmt_event *ev)
 {
-	bool is_named = ev->kind == TFMT_RANGE_PUSH || ev->kind == TFMT_RANGE_START || ev->kind == TFMT_MARK;
 	struct range range = { (uint32_t)ev->address, (uint32_t)ev->size };
 	char text[512];
 
-	dbtable_text(t, is_named ? range_label(text, sizeof(text), p->reader, range) : NULL);
+	dbtable_text(t, event_has_text(ev->kind) ? range_label(text, sizeof(text), p->reader, range) : NULL);
 }
 
 static void event_row(struct dbtable *t, struct export *x, const struct replay_process *p, const struct tfmt_event *ev,

@@ -35,6 +35,7 @@ static const struct {
 	[TFMT_PHASE_END] = { "phase_end", "depth" },
 	[TFMT_ALLOCATOR] = { "allocator", "action" },
 	[TFMT_UNHOOKED] = { "unhooked", "action" },
+	[TFMT_SETTINGS] = { "settings", NULL },
 };
 
 static const char *const spaces[] = {
@@ -68,6 +69,11 @@ const char *event_space_name(unsigned space)
 const char *event_object_name(unsigned object)
 {
 	return object < sizeof(objects) / sizeof(objects[0]) ? objects[object] : "unknown";
+}
+
+bool event_has_text(unsigned kind)
+{
+	return kind == TFMT_RANGE_PUSH || kind == TFMT_RANGE_START || kind == TFMT_MARK || kind == TFMT_SETTINGS;
 }
 
 const char *event_aux_name(unsigned kind)

@@ -20,6 +20,8 @@ __asm__(".pushsection .rodata\n"
 	".popsection\n");
 extern const char torchengine_program[];
 
+#define TORCHENGINE_FIRST "first" /* no setting: those of the environment */
+
 /* A nameless file; the programs that we start inherit it. NULL after a message. */
 static FILE *open_nameless(const char *name)
 {
@@ -66,6 +68,11 @@ void torchengine_free(struct torchengine *t, uint32_t device, uint32_t slot)
 void torchengine_empty_cache(struct torchengine *t, uint32_t device)
 {
 	fprintf(t->requests, "e %" PRIu32 "\n", device);
+}
+
+void torchengine_give(struct torchengine *t, const char *settings)
+{
+	fprintf(t->requests, "s %s\n", settings ? settings : TORCHENGINE_FIRST);
 }
 
 /* In the child: become `vramtrace run` of the Python. Does not return. */

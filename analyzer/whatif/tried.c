@@ -10,6 +10,18 @@ void tried_open(struct tried *t)
 		t->plain = plainmodel_open(&t->conf, t->capacity);
 }
 
+void tried_give(struct tried *t, const char *settings)
+{
+	struct allocconf conf = t->conf;
+	char why[256];
+
+	if (!t->caching || t->is_over || !allocconf_change(&conf, settings, why, sizeof(why)))
+		return;
+	conf.backend = t->conf.backend; /* which allocator serves is chosen once */
+	t->conf = conf;
+	cachingmodel_set_conf(t->caching, &t->conf);
+}
+
 void tried_close(struct tried *t)
 {
 	cachingmodel_close(t->caching);

@@ -7,7 +7,7 @@
 #include "analyzer/allocator/plainmodel.h"
 
 struct tried {
-	struct allocconf conf;
+	struct allocconf conf; /* in effect */
 	uint64_t capacity; /* bytes of the GPU, 0 = endless */
 	bool is_least;     /* of requests whose size is not known, the least that they may have been */
 	bool is_refused;   /* PyTorch of the version that ran does not take the settings: nothing is served */
@@ -29,6 +29,9 @@ struct tried {
 /* Zero it but for conf, capacity and is_least. */
 void tried_open(struct tried *t);
 void tried_close(struct tried *t);
+
+/* The program gives its allocator other settings (allocconf_change()), of which wrong ones change nothing. */
+void tried_give(struct tried *t, const char *settings);
 
 /* As cachingmodel_*(). Once it is over nothing changes any more. */
 void tried_set_others(struct tried *t, uint64_t bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Making requests of a recording's events, and serving them under every setting. */
-#include "analyzer/whatif/whatif.h"
+#include "analyzer/whatif/whatif_inside.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,126 +9,6 @@
 #include "analyzer/base/heap.h"
 
 #define PRIVATE_OTHER UINT32_MAX /* a pool apart that is no graph's: a MemPool */
-
-/* ---- devices ------------------------------------------------------------------------------------ */
-
-static void device_release(struct whatif_device *d)
-{
-	tried_close(&d->recorded);
-	for (size_t i = 0; i < d->nr_tried; i++)
-		tried_close(&d->tried[i]);
-	free(d->tried);
-	blockslots_release(&d->slots);
-	arenas_release(&d->arenas);
-	ideal_release(&d->ideal);
-	free(d);
-}
-
-void whatif_release(struct whatif *w)
-{
-	for (size_t i = 0; i < w->nr_devices; i++)
-		device_release(w->device[i]);
-	free(w->device);
-	w->device = NULL;
-	w->nr_devices = w->devices_room = 0;
-}
-
-static struct whatif_device *find_device(const struct whatif *w, const struct replay_process *process, uint32_t ordinal)
-{
-	for (size_t i = w->nr_devices; i-- > 0;)
-		if (w->device[i]->process == process && w->device[i]->ordinal == ordinal)
-			return w->device[i];
-	return NULL;
-}
-
-struct whatif_device *whatif_of(const struct whatif *w, const struct replay_device *d)
-{
-	struct whatif_device *found = find_device(w, d->process, d->ordinal);
-
-	return found && found->requests ? found : NULL;
-}
-
-/* Of the GPU that was recorded; 0: it has no end, or nobody said. */
-static uint64_t recorded_capacity(const struct replay_process *p, uint32_t ordinal)
-{
-	struct tfmt_device info;
-
-	if (!tfmt_reader_device(p->reader, ordinal, &info) || info.capacity_bytes == TFMT_CAPACITY_UNLIMITED)
-		return 0;
-	return info.capacity_bytes;
-}
-
-static const char *info_of(const struct replay_process *p, const char *wanted)
-{
-	const char *key, *value, *found = NULL;
-
-	for (uint32_t i = 0; tfmt_reader_info(p->reader, i, &key, &value); i++)
-		if (!strcmp(key, wanted))
-			found = value;
-	return found;
-}
-
-unsigned whatif_version(const struct replay_process *p)
-{
-	unsigned version = allocconf_version(info_of(p, "torch"));
-
-	return version < ALLOCCONF_OLDEST || version > ALLOCCONF_NEWEST ? ALLOCCONF_NEWEST : version;
-}
-
-/* The recorded settings as PyTorch has read them: it did, so that they are not wrong. */
-static struct allocconf recorded_conf(const struct replay_process *p, unsigned version)
-{
-	struct allocconf conf;
-	char why[256];
-
-	if (!allocconf_read(&conf, info_of(p, "allocator_conf"), version, why, sizeof(why)))
-		return allocconf_default(version);
-	return conf;
-}
-
-/* Begin to try a setting on a device. */
-static void begin_try(struct whatif *w, const struct whatif_setting *s, const struct whatif_device *d, struct tried *t)
-{
-	unsigned version = s->version ? s->version : whatif_version(d->process);
-
-	t->conf = recorded_conf(d->process, version);
-	if (s->text && !allocconf_read(&t->conf, s->text, version, w->wrong, sizeof(w->wrong))) {
-		t->conf = allocconf_default(version);
-		t->is_refused = t->is_over = true;
-	}
-	if (s->is_uncached)
-		t->conf.backend = ALLOCCONF_UNCACHED;
-	t->is_least = s->is_least;
-	t->capacity = s->is_endless ? 0 : s->capacity ? s->capacity : d->recorded.capacity;
-	tried_open(t);
-}
-
-static struct whatif_device *get_device(struct whatif *w, const struct replay_process *process, uint32_t ordinal)
-{
-	struct whatif_device *d = find_device(w, process, ordinal);
-
-	if (d)
-		return d;
-	w->device = heap_grow(w->device, &w->devices_room, w->nr_devices + 1, sizeof(*w->device));
-	d = w->device[w->nr_devices++] = heap_alloc(1, sizeof(*d));
-	d->process = process;
-	d->ordinal = ordinal;
-	d->torch = w->torch;
-	d->wants_ideal = w->wants_ideal;
-	d->books = books_device(process->books, ordinal);
-	for (size_t i = 0; i < w->nr_edits; i++)
-		if (w->edits[i].device == ordinal && !strcmp(w->edits[i].path, process->path))
-			d->edits = &w->edits[i];
-	d->differing_event = d->taking_event = TFMT_NO_ORDINAL;
-	d->recorded.conf = recorded_conf(process, whatif_version(process));
-	d->recorded.capacity = recorded_capacity(process, ordinal);
-	tried_open(&d->recorded);
-	d->nr_tried = w->nr_settings;
-	d->tried = heap_alloc(d->nr_tried, sizeof(*d->tried));
-	for (size_t i = 0; i < d->nr_tried; i++)
-		begin_try(w, &w->setting[i], d, &d->tried[i]);
-	return d;
-}
 
 bool whatif_is_exact(const struct whatif_device *d)
 {
@@ -329,17 +209,39 @@ static struct asked asked_by_other_code(struct whatif_device *d, const struct ca
 	return (struct asked){ e->least, e->most };
 }
 
-/* Blocks made once more have addresses of their own: no driver gives out such ones. */
+/* Blocks that the recording does not have get addresses of their own: no driver gives out such ones. */
+#define ADDRESS_APART (1ull << 63)
+#define ADDRESS_MORE (1ull << 62)
+
 static uint64_t address_apart(const struct edit *e)
 {
-	return e->birth | 1ull << 63;
+	return e->birth | ADDRESS_APART;
+}
+
+static void do_more(struct whatif_device *d, const struct edit_step *s, const struct tfmt_event *ev, uint64_t time_ns)
+{
+	struct edit_more *more = &d->edits->more[s->birth];
+	uint64_t address = s->birth | ADDRESS_APART | ADDRESS_MORE;
+	struct cachingmodel_request r = { .private_id = CACHINGMODEL_COMMON };
+
+	if (s->kind == EDIT_MORE) {
+		r.slot = more->slot = blockslots_new(&d->slots, address);
+		serve_all(d, r, (struct asked){ more->bytes, more->bytes }, ev, time_ns);
+	} else if (blockslots_end(&d->slots, address, &more->slot)) {
+		free_all(d, more->slot, false);
+	}
 }
 
 static void do_step(struct whatif_device *d, const struct edit_step *s, const struct tfmt_event *ev, uint64_t time_ns)
 {
-	struct edit *e = edits_find(d->edits, s->birth);
 	struct cachingmodel_request r;
+	struct edit *e;
 
+	if (s->kind >= EDIT_MORE) {
+		do_more(d, s, ev, time_ns);
+		return;
+	}
+	e = edits_find(d->edits, s->birth);
 	if (!e || !e->most)
 		return;
 	if (s->kind == EDIT_APART)
@@ -631,9 +533,11 @@ void whatif_observe(void *ctx, const struct replay_process *process, const struc
 				unmap(w->device[i], ev);
 		return;
 	}
+	if (ev->kind == TFMT_SETTINGS)
+		whatif_settings(w, process, ev);
 	if (ev->device >= TFMT_NR_DEVICES)
 		return;
-	d = get_device(w, process, ev->device);
+	d = whatif_device_get(w, process, ev->device);
 	device_event(d, ev, time_ns);
 	if (w->series && d->requests)
 		note_figures(w, d, time_ns);

@@ -70,6 +70,13 @@ struct whatif_device {
 	bool is_refused;
 };
 
+/* A program has given its allocator other settings than it had at first. */
+struct whatif_given {
+	const struct replay_process *process;
+	const char *text;  /* in effect now, the reader's */
+	uint64_t times;
+};
+
 struct whatif {
 	const struct whatif_setting *setting; /* the caller's */
 	size_t nr_settings;
@@ -80,6 +87,8 @@ struct whatif {
 	struct torchengine *torch; /* is given the requests, too; may be NULL */
 	struct series *series; /* enum whatif_value over time, on the recording's clock; NULL: nobody asks */
 	bool wants_ideal; /* keep the blocks of each device (ideal.h): memory follows their number */
+	struct whatif_given *given; /* what the processes have given their allocators; private */
+	size_t nr_given, given_room;
 	char wrong[256]; /* what the recorded version of PyTorch says of a setting; "" = nothing */
 };
 
@@ -94,6 +103,9 @@ void whatif_observe(void *ctx, const struct replay_process *process, const struc
 
 /* What is known of a device of the replay; NULL: no framework asked for memory there. */
 struct whatif_device *whatif_of(const struct whatif *w, const struct replay_device *d);
+
+/* How often the device's program has given its allocator other settings. */
+uint64_t whatif_times_given(const struct whatif *w, const struct whatif_device *d);
 
 /* Did the model, given the recorded settings, reserve at every event what PyTorch reported? */
 bool whatif_is_exact(const struct whatif_device *d);

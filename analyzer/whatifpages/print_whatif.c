@@ -136,6 +136,7 @@ static void json_device(struct emit *e, const struct whatif_view *v)
 	emit_object_begin(e, NULL, NULL);
 	print_device_names(e, v->device);
 	emit_bool(e, "exact", NULL, is_exact(v));
+	emit_uint(e, "settings_given", NULL, v->times_given);
 	if (t->capacity)
 		emit_uint(e, "tried_capacity_bytes", NULL, t->capacity);
 	else
@@ -258,6 +259,9 @@ static void say_how_sure(struct emit *e, const struct whatif_view *v)
 	char least[HUMAN_MAX];
 	struct cachingmodel_figures f = tried_figures(&d->tried[0]), low = f;
 
+	if (v->times_given)
+		say(e, "The program gave its allocator other settings %llu times: they hold from there on under all that is tried, but "
+		       "for those it had at first.", (unsigned long long)v->times_given);
 	if (d->is_pooled)
 		say(e, "Recorded with cudaMallocAsync: nobody reported what the model could be compared with.");
 	else if (d->is_kept)

@@ -15,6 +15,7 @@ struct whatif_view {
 	const struct whatif_device *d;
 	const char *conf;  /* as asked for; NULL: the recorded ones */
 	bool is_uncached;
+	uint64_t times_given; /* whatif_times_given() */
 	bool is_changed; /* other code's requests were served */
 	bool has_ideal;    /* somebody who knows how long blocks live needs so many bytes for them */
 	uint64_t ideal_bytes;

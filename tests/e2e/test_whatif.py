@@ -38,6 +38,7 @@ JOBS = {
     "graphs": ("whatif.py", "graphs"),
     "mem-pool": ("whatif.py", "pools"),
     "full": ("whatif.py", "full"),
+    "own-settings": ("whatif.py", "settings"),
     "fsdp-rank": ("distributed/sharded_llama.py", tempfile.gettempdir(), "7b"),
 }
 # How it is recorded: one of eight ranks, the others absent.

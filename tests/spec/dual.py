@@ -36,7 +36,7 @@ AUX_NAMES = {
     "range_start": "range", "range_end": "range", "mark": "category", "phase_begin": "depth", "phase_end": "depth",
     "allocator": "action", "unhooked": "action",
 }  # fmt: skip
-NAMED = {"range_push", "range_start", "mark"}
+NAMED = {"range_push", "range_start", "mark", "settings"}
 TEARDOWN, CAPTURING, MODELLED, ESTIMATED = 0x10, 0x20, 0x40, 0x100
 RESERVED = vtf_ledger.RESERVED
 PEAKS = {4: vtf_ledger.ALLOCATED, 10: RESERVED, 16: vtf_ledger.DRIVER, 29: vtf_ledger.PINNED}  # by figure

@@ -52,6 +52,25 @@ static void settings_are_read(void **state)
 	assert_int_equal(read_well("max_split_size_mb:-5", NEW).max_split_bytes, UINT64_MAX);
 }
 
+static void what_is_given_later_changes_some(void **state)
+{
+	struct allocconf c = read_well("expandable_segments:True,max_split_size_mb:64,roundup_power2_divisions:4", NEW);
+	char why[128];
+
+	(void)state;
+	assert_true(allocconf_change(&c, "garbage_collection_threshold:0.5,large_segment_size_mb:32", why, sizeof(why)));
+	assert_true(c.expandable && c.gc_threshold > 0.4);
+	assert_int_equal(c.max_split_bytes, UINT64_MAX);
+	assert_int_equal(c.divisions[3], 0);
+	assert_true(allocconf_change(&c, "expandable_segments:False,max_non_split_rounding_mb:40", why, sizeof(why)));
+	assert_true(!c.expandable && c.gc_threshold < 0.1);
+	assert_int_equal(c.large_segment_bytes, 32 * MIB);
+	assert_int_equal(c.unsplit_rounding_bytes, 40 * MIB);
+	assert_true(allocconf_change(&c, "", why, sizeof(why)));
+	assert_int_equal(c.unsplit_rounding_bytes, 32 * MIB);
+	assert_false(allocconf_change(&c, "max_split_size_mb:3", why, sizeof(why)));
+}
+
 static void others_are_refused(void **state)
 {
 	(void)state;
@@ -120,7 +139,8 @@ static void versions_are_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(settings_are_read),	cmocka_unit_test(others_are_refused),
+		cmocka_unit_test(settings_are_read),	cmocka_unit_test(what_is_given_later_changes_some),
+		cmocka_unit_test(others_are_refused),
 		cmocka_unit_test(sizes_are_rounded),	cmocka_unit_test(a_list_has_intervals),
 		cmocka_unit_test(versions_are_read),
 	};

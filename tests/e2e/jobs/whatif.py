@@ -5,6 +5,7 @@ usage: whatif.py CASE [--batch N]
 """
 
 import argparse
+import os
 import random
 
 import torch
@@ -164,6 +165,20 @@ def full(options):
         torch.empty(70 << 30, dtype=torch.uint8, device="cuda")
     except torch.OutOfMemoryError:
         kept.append(torch.empty(5 << 30, dtype=torch.uint8, device="cuda"))
+
+
+def settings(options):
+    """It gives its allocator other settings for a while, as servers do, and gives back those that it found."""
+    found = os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
+    give = torch._C._accelerator_setAllocatorSettings
+    for size in 130, 150, 170:
+        torch.empty(size * MIB, dtype=torch.uint8, device="cuda")
+    give("max_split_size_mb:100")
+    held = [torch.empty(size * MIB, dtype=torch.uint8, device="cuda") for size in (110, 120, 40, 125)]
+    give(found)
+    held += [torch.empty(size * MIB, dtype=torch.uint8, device="cuda") for size in (30, 30, 105, 3, 7)]
+    del held[:4]
+    held += [torch.empty(size * MIB, dtype=torch.uint8, device="cuda") for size in (60, 60, 60)]
 
 
 def absurd(options):
