@@ -14,6 +14,7 @@
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/ui/options.h"
+#include "analyzer/whatif/editedevents.h"
 #include "analyzer/whatif/search.h"
 #include "analyzer/whatifpages/print_whatif.h"
 
@@ -193,6 +194,7 @@ static struct replay_failure failure_of(const struct replay_process *p, const st
 		.ordinal = t->oom_taking,
 		.bytes = t->oom_bytes,
 		.reserved_bytes = t->oom_reserved,
+		.refused_bytes = t->oom_refused,
 		.capacity_bytes = t->capacity,
 		.free_bytes = used < t->capacity ? t->capacity - used : 0,
 	};
@@ -212,6 +214,8 @@ static int explain_failure(struct emit *e, const struct whatif *w, const struct 
 	struct autopsy a = AUTOPSY_INIT;
 	struct replay again = REPLAY_INIT;
 	const struct replay_device *device;
+	struct editedevents edited = { 0 };
+	struct replay_editor editor = { editedevents_next, &edited };
 	int ret;
 
 	for (size_t i = 0; i < w->nr_devices && !d; i++)
@@ -223,6 +227,11 @@ static int explain_failure(struct emit *e, const struct whatif *w, const struct 
 	}
 	failure = failure_of(d->process, &d->tried[0]);
 	load.failure = &failure;
+	if (d->edits) {
+		failure.ordinal = d->tried[0].oom_event;
+		editedevents_init(&edited, d->edits, d->failed_step);
+		load.editor = &editor;
+	}
 	load.quiet = true;
 	failurewatch_init(&watch);
 	ret = rules_load();
@@ -240,6 +249,7 @@ static int explain_failure(struct emit *e, const struct whatif *w, const struct 
 	advices_release(&none);
 	failurewatch_release(&watch);
 	replay_release(&again);
+	editedevents_release(&edited);
 	return ret;
 }
 
@@ -278,10 +288,7 @@ static int result_print(const struct whatif *w, const struct replay *m, const st
 		print_whatif_device(e, &v);
 	}
 	emit_array_end(e);
-	/* Of other code's blocks nobody has recorded what they are. */
-	if (c->nr)
-		print_autopsy_findings(e, NULL);
-	else if (!emit_is_csv(e))
+	if (!emit_is_csv(e))
 		ret = explain_failure(e, w, m);
 	return emit_close(e) || ret ? CMD_TROUBLE : CMD_FINE;
 }

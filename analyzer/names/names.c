@@ -188,6 +188,13 @@ void names_pass_moment(struct names *n, const struct tfmt_event *ev, int nr)
 	}
 }
 
+void names_cut(struct names *n)
+{
+	while (n->nr_passed < n->nr_censuses)
+		n->census[n->nr_passed++].after = 0;
+	n->next_ns = UINT64_MAX;
+}
+
 /* ---- blocks ------------------------------------------------------------------------------------- */
 
 static bool was_live(const struct names_census *c, const struct names_block *b)

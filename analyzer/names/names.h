@@ -57,6 +57,9 @@ void names_close(struct names *n); /* NULL is allowed */
 /* What names_pass() does when a census's moment may have come. */
 void names_pass_moment(struct names *n, const struct tfmt_event *ev, int nr);
 
+/* The trace goes on, but nobody will tell of it: what later censuses have seen is of nothing that is live now. */
+void names_cut(struct names *n);
+
 /* The next events of the trace: all of them are to be told, in their order. */
 static inline void names_pass(struct names *n, const struct tfmt_event *ev, int nr)
 {

@@ -518,10 +518,10 @@ static void count_parameters(struct judging *j, const struct life *life, size_t 
 	}
 }
 
-/* What a tensor takes of its block: all of it where that is not known. */
-static uint64_t used_bytes(const struct books *books, const struct life *life)
+/* What a tensor takes of its block: all of it where that is not known, or the block has another size than was recorded. */
+static uint64_t used_bytes(const struct replay_process *process, const struct life *life)
 {
-	uint64_t bytes = books_group(books, life->group)->shape_bytes;
+	uint64_t bytes = process->is_edited ? 0 : books_group(process->books, life->group)->shape_bytes;
 
 	return bytes && bytes < life->size ? bytes : life->size;
 }
@@ -535,7 +535,6 @@ static enum lives_fate fate_so_far(const struct judging *j, const struct life *l
 
 static void judge_all(struct categories *c, struct replay_process *process, const struct life *life, size_t nr)
 {
-	const struct books *books = process->books;
 	const struct steps *steps = &process->lives->steps;
 	uint32_t nr_steps = steps_count(steps);
 	struct category_facts facts;
@@ -564,8 +563,8 @@ static void judge_all(struct categories *c, struct replay_process *process, cons
 			if (!trains(&j))
 				b->category = category_without_training(&facts, &life[i], b->category);
 		}
-		c->sum[b->category].bytes += used_bytes(books, &life[i]);
-		c->rounding_bytes += life[i].size - used_bytes(books, &life[i]);
+		c->sum[b->category].bytes += used_bytes(process, &life[i]);
+		c->rounding_bytes += life[i].size - used_bytes(process, &life[i]);
 		c->sum[b->category].blocks++;
 	}
 	category_facts_release(&facts);

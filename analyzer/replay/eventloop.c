@@ -81,6 +81,7 @@ static void keep_lives(struct replay_process *p, const struct replay_options *o)
 void eventloop_begin(struct replay_process *p, const struct replay_options *o)
 {
 	p->phases.reader = p->reader;
+	p->is_edited = o->editor != NULL;
 	if (o->names || o->lives)
 		p->names = names_open(p->path, p->header);
 	if (o->lives || p->names)
@@ -146,6 +147,21 @@ static void enter_events(struct replay_process *p, const struct tfmt_event *ev, 
 	}
 }
 
+/* Events that take the place of one, but for so many at the end. Returns the first that was not entered; NULL: there is none. */
+static const struct tfmt_event *enter_edited(struct replay_process *p, const struct tfmt_event *ev, size_t but_last,
+					     const struct replay_options *o)
+{
+	const struct tfmt_event *out;
+	size_t nr = o->editor->edit(o->editor->ctx, p, ev, but_last, &out), i = 0;
+
+	for (; i + but_last < nr; i++) {
+		enter_event(p, &out[i], false);
+		if (is_observed(&out[i], o, TFMT_NONE) && o->observe)
+			o->observe(o->ctx, p, &out[i], replay_time(p, out[i].time_ns));
+	}
+	return i < nr ? &out[i] : NULL;
+}
+
 /* The one of these events at which a request is to fail; NULL: none of them is. */
 static const struct tfmt_event *failing(const struct replay_process *p, const struct tfmt_event *ev, int nr,
 					const struct replay_options *o)
@@ -158,10 +174,18 @@ static const struct tfmt_event *failing(const struct replay_process *p, const st
 	return NULL;
 }
 
+/* One that no recording has. */
+static void enter_made(struct replay_process *p, const struct tfmt_event *ev, const struct replay_options *o)
+{
+	enter_event(p, ev, false);
+	if (o->observe)
+		o->observe(o->ctx, p, ev, replay_time(p, ev->time_ns));
+}
+
 /* The event at which a request is to fail, as that failure; what comes after it is passed over. */
 static void enter_failure(struct replay_process *p, const struct tfmt_event *at, const struct replay_options *o)
 {
-	struct tfmt_event failure = *at, sample = *at;
+	struct tfmt_event failure = *at, sample = *at, refusal;
 
 	if (o->failure->capacity_bytes) {
 		sample.kind = TFMT_MEMORY_INFO;
@@ -170,15 +194,23 @@ static void enter_failure(struct replay_process *p, const struct tfmt_event *at,
 		sample.aux = o->failure->capacity_bytes;
 		enter_event(p, &sample, false);
 	}
-	failure.kind = TFMT_TENSOR_OOM;
 	failure.flags &= (uint16_t)~TFMT_SPACE_MASK;
+	failure.alloc_ordinal = TFMT_NO_ORDINAL;
+	if (o->failure->refused_bytes) {
+		refusal = failure;
+		refusal.kind = TFMT_ALLOC_FAILED;
+		refusal.address = refusal.aux = refusal.shape = 0;
+		refusal.size = o->failure->refused_bytes;
+		enter_made(p, &refusal, o);
+	}
+	failure.kind = TFMT_TENSOR_OOM;
 	failure.aux = o->failure->reserved_bytes;
 	failure.address = books_device(p->books, at->device)->allocated_bytes;
 	failure.size = o->failure->bytes;
 	failure.shape = 0;
-	enter_event(p, &failure, false);
-	if (o->observe)
-		o->observe(o->ctx, p, &failure, replay_time(p, at->time_ns));
+	enter_made(p, &failure, o);
+	if (p->names)
+		names_cut(p->names);
 	p->has_failed = true;
 }
 
@@ -188,7 +220,16 @@ void eventloop_enter(struct replay_process *p, const struct tfmt_event *ev, int 
 
 	if (p->has_failed)
 		return;
-	enter_events(p, ev, fails ? (int)(fails - ev) : nr, o);
+	nr = fails ? (int)(fails - ev) : nr;
+	if (!o->editor) {
+		enter_events(p, ev, nr, o);
+	} else {
+		if (p->names)
+			names_pass(p->names, ev, nr);
+		for (int i = 0; i < nr; i++)
+			enter_edited(p, &ev[i], 0, o);
+		fails = fails ? enter_edited(p, fails, 1, o) : NULL;
+	}
 	if (fails)
 		enter_failure(p, fails, o);
 }

@@ -35,7 +35,18 @@ struct replay_failure {
 	const char *path; /* of the trace */
 	uint64_t ordinal, bytes;
 	uint64_t reserved_bytes; /* by the framework, when it fails */
+	uint64_t refused_bytes; /* that the driver was asked for then; 0: it was not, because of a limit of the framework's */
 	uint64_t capacity_bytes, free_bytes; /* of the GPU, and what the driver has left of it; capacity 0: as recorded */
+};
+
+/*
+ * Events as they would have been. edit() says which take the place of one: *out are as many as it returns, valid until its next
+ * call. fails: the last of them is the request that fails (struct replay_failure), and none comes after it.
+ */
+struct replay_editor {
+	size_t (*edit)(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, bool fails,
+		       const struct tfmt_event **out);
+	void *ctx;
 };
 
 /* What is asked of a replay; zeroed: its books alone. */
@@ -55,6 +66,7 @@ struct replay_options {
 	const struct lives_follower *follower; /* with lives: is told of every block of all processes; may be NULL */
 	bool names; /* read the censuses beside the traces (process->names), and keep lives where there are any */
 	const struct replay_failure *failure; /* end it so; may be NULL */
+	const struct replay_editor *editor; /* of all that is entered; may be NULL */
 	bool modules; /* find the modules that tensor blocks were allocated in (process->modulepaths) */
 };
 
@@ -84,6 +96,7 @@ struct replay_process {
 	uint64_t start_ns;                /* its start on the recording's clock */
 	uint64_t last_ns;                 /* its last event on the recording's clock */
 	uint64_t last_event_ns;           /* likewise, CLOCK_MONOTONIC */
+	bool is_edited;                   /* by a struct replay_editor: blocks may have other sizes than their shapes */
 	bool has_failed;                  /* as struct replay_failure says: what follows does not count */
 	bool is_over;                     /* all of its events were read, and its accounts are closed */
 	bool is_kept;                     /* a flight recorder has dropped its beginning: */

@@ -13,6 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* In addresses of blocks that the recording does not have: no driver gives out such ones. Beside these, a step's birth. */
+#define EDITS_ADDRESS_APART (1ull << 63)
+#define EDITS_ADDRESS_MORE (3ull << 62)
+
 /* Of the block that an event has allocated. */
 struct edit {
 	uint64_t birth; /* ordinal of the event */

@@ -97,6 +97,19 @@ struct cachingmodel_figures tried_figures(const struct tried *t)
 	return f;
 }
 
+uint64_t tried_driver_bytes(const struct tried *t, uint64_t bytes)
+{
+	uint64_t segment;
+
+	if (!t->caching)
+		return bytes;
+	segment = allocconf_segment(&t->conf, allocconf_rounded(&t->conf, bytes));
+	if (t->capacity && t->conf.fraction < 1 &&
+	    (double)tried_figures(t).reserved + (double)segment > t->conf.fraction * (double)t->capacity)
+		return 0;
+	return segment;
+}
+
 void tried_reset(struct tried *t)
 {
 	if (t->is_over)

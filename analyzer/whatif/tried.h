@@ -17,6 +17,7 @@ struct tried {
 	uint64_t oom_event, oom_bytes, oom_ns; /* the first of them: its event's ordinal, what it asked for, when */
 	uint64_t oom_taking; /* ordinal of the event by which memory for it came in the recording */
 	uint64_t oom_reserved, oom_allocated, oom_others;
+	uint64_t oom_refused; /* that the driver was asked for then; 0: it was not, because of per_process_memory_fraction */
 	uint64_t saved; /* requests that failed in the recording, and are served */
 
 	/* private */
@@ -43,6 +44,9 @@ void tried_end_private(struct tried *t, uint32_t private_id);
 
 /* The device was reset: all of its memory is gone. */
 void tried_reset(struct tried *t);
+
+/* What the driver would be asked for to serve a request now; 0: it would not be. */
+uint64_t tried_driver_bytes(const struct tried *t, uint64_t bytes);
 
 /* Its figures, peaks of the time before a reset among them. */
 struct cachingmodel_figures tried_figures(const struct tried *t);

@@ -118,6 +118,7 @@ static void note_failure(struct tried *t, const struct tfmt_event *ev, uint64_t 
 	t->oom_reserved = f.reserved;
 	t->oom_others = t->others;
 	t->oom_allocated = f.allocated;
+	t->oom_refused = tried_driver_bytes(t, bytes);
 }
 
 /* A request that the program was served. */
@@ -209,19 +210,15 @@ static struct asked asked_by_other_code(struct whatif_device *d, const struct ca
 	return (struct asked){ e->least, e->most };
 }
 
-/* Blocks that the recording does not have get addresses of their own: no driver gives out such ones. */
-#define ADDRESS_APART (1ull << 63)
-#define ADDRESS_MORE (1ull << 62)
-
 static uint64_t address_apart(const struct edit *e)
 {
-	return e->birth | ADDRESS_APART;
+	return e->birth | EDITS_ADDRESS_APART;
 }
 
 static void do_more(struct whatif_device *d, const struct edit_step *s, const struct tfmt_event *ev, uint64_t time_ns)
 {
 	struct edit_more *more = &d->edits->more[s->birth];
-	uint64_t address = s->birth | ADDRESS_APART | ADDRESS_MORE;
+	uint64_t address = s->birth | EDITS_ADDRESS_MORE;
 	struct cachingmodel_request r = { .private_id = CACHINGMODEL_COMMON };
 
 	if (s->kind == EDIT_MORE) {
@@ -261,8 +258,13 @@ static void do_steps(struct whatif_device *d, const struct tfmt_event *ev, uint6
 {
 	struct edits *e = d->edits;
 
-	for (; e->next < e->nr_steps && e->step[e->next].at <= ev->ordinal; e->next++)
+	for (; e->next < e->nr_steps && e->step[e->next].at <= ev->ordinal; e->next++) {
+		bool was_over = d->tried[0].is_over;
+
 		do_step(d, &e->step[e->next], ev, time_ns);
+		if (d->tried[0].is_over && !was_over)
+			d->failed_step = e->next;
+	}
 }
 
 /* ---- the recording's requests ------------------------------------------------------------------- */

@@ -42,6 +42,7 @@ struct whatif_device {
 	uint32_t ordinal;
 	const struct device_books *books;
 	struct edits *edits; /* what other code would have asked for, of all settings; NULL: the same */
+	size_t failed_step; /* of these: whose request ended the first setting's replay; SIZE_MAX: none did */
 	struct tried recorded; /* the recorded settings on the recorded GPU, and the recorded requests */
 	struct tried *tried;   /* one for each setting */
 	size_t nr_tried;

@@ -172,6 +172,7 @@ struct whatif_device *whatif_device_get(struct whatif *w, const struct replay_pr
 	for (size_t i = 0; i < w->nr_edits; i++)
 		if (w->edits[i].device == ordinal && !strcmp(w->edits[i].path, process->path))
 			d->edits = &w->edits[i];
+	d->failed_step = SIZE_MAX;
 	d->differing_event = d->taking_event = TFMT_NO_ORDINAL;
 	d->recorded.conf = recorded_conf(process, whatif_version(process));
 	d->recorded.capacity = recorded_capacity(process, ordinal);

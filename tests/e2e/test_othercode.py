@@ -181,6 +181,34 @@ def test_a_change_saves_a_job_that_ran_out_of_memory(vramtrace, run, tmp_path):
     assert fitted.status == 0, fitted.stderr
 
 
+# Code that runs out of memory on a smaller GPU: the change that is asked for, and made in the job that is run instead.
+ENDS = {
+    "llama-batch": ("llama", ("--batch", "32"), ("--batch", "32"), "8GiB"),
+    "llama-checkpoint": ("llama", ("--checkpoint", LAYERS["llama"]), ("--checkpoint",), "4GiB"),
+    "gpt2-batch": ("gpt2", ("--batch", "16"), ("--batch", "16"), "4GiB"),
+    "llama-as-it-was": ("llama", (), (), "3200MiB"),  # before any census that the recording has
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_where_other_code_runs_out_is_explained_as_if_it_had(vramtrace, run, tmp_path, end):
+    """By the blocks that it would have held: the same findings at the same lines as of the run that fails."""
+    model, asked, options, capacity = ENDS[end]
+    told = vramtrace.json("whatif", *asked, "--capacity", capacity, run(model, "--named"))
+    assert told["devices"][0]["oom"] and told["devices"][0]["cut_short"]
+    failed = vramtrace.record(
+        tmp_path / "failed.vtr",
+        python("othercode.py", model, "--named", *(() if "--batch" in options else ("--batch", "8")), *options),
+        env=WITH_NAMES | {"PYTHONPATH": str(FOLDER)},
+        options=("--simulate-capacity", capacity),
+    )
+    assert "OutOfMemoryError" in failed.stderr
+    found = vramtrace.json("oom", failed.path)
+    kinds = [[(one["verdict"], one["cause"], one["certainty"], one["site"]) for one in all["findings"]] for all in (told, found)]
+    assert kinds[0] == kinds[1]
+    assert told["findings"][0]["bytes"] == pytest.approx(found["findings"][0]["bytes"], rel=0.05)
+
+
 def test_with_a_smaller_batch_the_request_that_failed_is_smaller(vramtrace, tmp_path):
     """Of nothing but a batch all is in proportion to it, the request that failed too."""
     script = tmp_path / "job.py"

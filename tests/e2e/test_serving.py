@@ -97,8 +97,6 @@ def test_a_prediction_is_what_a_run_reserves(vramtrace, served, tmp_path, settin
     Within 1%: the server makes its cache as large as what it finds free. With large segments it does not start, as it sets
     another size of its own while it runs that does not go with it; with half of the GPU, or rounded up, it has no room.
     """
-    if served[2] == "graphs":
-        pytest.skip("its graphs' pools are not told apart: docs/whatif.md")
     conf = SETTINGS_OF_WHATIF[setting]
     (told,) = vramtrace.json("whatif", "--conf", conf, served[0])["devices"]
     assert told["model_exact"]
