@@ -54,6 +54,7 @@ KEPT = {  # name: of which golden trace, where it begins, where another checkpoi
     "kept-references": ("references", 7, 10),
     "kept-pools": ("pools", 8, 12),
     "kept-passes": ("training", 120, 130),
+    "kept-settings": ("settings", 9, 12),
 }
 INDEXED = {  # name: of which golden trace, where a checkpoint is
     "indexed": ("training", 40, 90),
@@ -140,6 +141,11 @@ def named(_):
     record("named", [PYTHON / "bin" / "python3", "named.py"], VRAMTRACE_NAMES="oom")
 
 
+def settings(_):
+    """No census: it would be one more file."""
+    record("settings", [PYTHON / "bin" / "python3", "settings.py"], VRAMTRACE_NAMES="off")
+
+
 def imported(_):
     """No program: what another tool has recorded."""
     output = JOB / "imported.rec"
@@ -149,7 +155,7 @@ def imported(_):
     shutil.copyfile(trace, GOLDEN / "imported.vtr")
 
 
-PROGRAMS = {"hurried": hurried, "past-hooks": past_hooks, "named": named, "imported": imported}
+PROGRAMS = {"hurried": hurried, "past-hooks": past_hooks, "named": named, "settings": settings, "imported": imported}
 
 
 def break_copies():
@@ -198,6 +204,8 @@ def main():
             break_copies()
         elif name == "kept":
             rewrite(BUILD, KEPT, "-d")
+        elif name in KEPT:
+            rewrite(BUILD, {name: KEPT[name]}, "-d")
         elif name == "indexed":
             rewrite(BUILD, INDEXED)
         else:
