@@ -122,11 +122,15 @@ static void find_names(struct autopsy *a)
 	if (!p->names)
 		return;
 	a->names = heap_alloc(a->nr_places, sizeof(*a->names));
+	a->names_kept = heap_alloc(a->nr_places, sizeof(*a->names_kept));
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct life *life = &a->categories.block[i].life;
 		bool has_name = namedblocks_name(&named, p, life, LIVES_OOM);
 
 		namegroups_add(&a->names[a->block[i].place], has_name ? &named : NULL, 0, life->size, 1);
+		if (kepttensors_is_of_step(&a->moment, i))
+			namegroups_add(&a->names_kept[a->block[i].place], has_name ? &named : NULL, 0, life->size, 1);
+		a->block[i].is_native = has_name && named.name.root == ROOT_NATIVE;
 		if (has_name && named.has_node && named.name.root != ROOT_NATIVE && named.use == USE_UNKNOWN)
 			namegroups_add(&a->holders, &named, 0, life->size, 1);
 	}
@@ -150,7 +154,6 @@ static void find_places(struct autopsy *a)
 		add_block(a, i);
 	}
 	sort_places(a);
-	find_names(a);
 	free(of.stack);
 	stack_release(&of.expanded);
 }
@@ -328,12 +331,22 @@ static const struct namegroup *graph_holder(const struct autopsy *a)
 	return most;
 }
 
+/* What a place holds, by its name; of a leak, what steps before have left there: the rest is this step's. */
+static const struct namegroup *name_of(const struct autopsy *a, size_t place, enum verdict verdict)
+{
+	const struct namegroup *kept = NULL;
+
+	if (verdict == VERDICT_LEAK && a->names_kept)
+		kept = namegroups_most(&a->names_kept[place]);
+	return kept ? kept : a->place[place].named;
+}
+
 /* What is at the site of a finding, by its name; of graphs that are kept, what keeps them. */
 static void name_finding(const struct autopsy *a, struct autopsy_finding *f, const struct namegroup *holder)
 {
 	for (size_t k = 0; k < a->nr_places && f->has_site; k++)
 		if (sourceline_is_same_call(&a->place[k].frame, &f->site))
-			f->named = a->place[k].named;
+			f->named = name_of(a, k, f->verdict);
 	if (f->verdict == VERDICT_GRAPH_RETENTION && strcmp(f->cause, "traceback") && holder)
 		f->named = holder;
 }
@@ -390,6 +403,8 @@ void autopsy_make(struct autopsy *a, const struct replay *m, const struct replay
 	else
 		find_places(a);
 	find_moment(a);
+	if (!a->failure->is_driver)
+		find_names(a);
 	if (d->process->modulepaths)
 		modules_find(&a->modules, &a->categories, d->process->modulepaths, MODULES_DEPTH);
 	if (d->process->modulepaths && a->step)
@@ -407,9 +422,12 @@ void autopsy_make(struct autopsy *a, const struct replay *m, const struct replay
 
 void autopsy_release(struct autopsy *a)
 {
-	for (size_t i = 0; a->names && i < a->nr_places; i++)
+	for (size_t i = 0; a->names && i < a->nr_places; i++) {
 		namegroups_release(&a->names[i]);
+		namegroups_release(&a->names_kept[i]);
+	}
 	free(a->names);
+	free(a->names_kept);
 	namegroups_release(&a->holders);
 	categories_release(&a->categories);
 	modules_release(&a->modules);

@@ -108,6 +108,7 @@ struct autopsy {
 	struct autopsy_place *place;  /* largest first */
 	size_t nr_places;
 	struct namegroups *names; /* of each place; NULL: there is no census */
+	struct namegroups *names_kept; /* the same of those blocks that steps before have left */
 	struct namegroups holders; /* tensors with a graph, by what variables and containers call them: they keep it */
 	struct modules modules;  /* two modules deep; empty if the replay was loaded without */
 	struct autopsy_parts parts; /* empty likewise; no finding goes by them, as not every command loads modules */

@@ -74,6 +74,21 @@ static bool are_of_graphs(const struct autopsy *a)
 	return keptgraph_is(&g);
 }
 
+/* Have censuses seen that autograd has them? No object of Python's holds more than half of what steps have left. */
+static bool are_seen_in_graphs(const struct autopsy *a)
+{
+	uint64_t bytes = 0, in_graphs = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		if (!is_kept_on(a, i))
+			continue;
+		bytes += a->categories.block[i].life.size;
+		if (a->block[i].is_native)
+			in_graphs += a->categories.block[i].life.size;
+	}
+	return 2 * in_graphs > bytes;
+}
+
 /* The largest block that steps have left of a place (of_graph: with a graph); others of its line are of this step. */
 static size_t largest_kept(const struct autopsy *a, size_t place, bool of_graph)
 {
@@ -114,7 +129,7 @@ static bool find_kept_graphs(const struct autopsy *a, struct kept_graphs *g)
 	const struct kepttensors *kept = a->patterns.kept;
 	int64_t best = most_kept(a, kepttensors_are_kept_on);
 	uint64_t graph = 0;
-	bool is_graph = best >= 0 && are_of_graphs(a);
+	bool is_graph = best >= 0 && (are_of_graphs(a) || are_seen_in_graphs(a));
 
 	*g = (struct kept_graphs){ 0 };
 	for (size_t i = 0; best >= 0 && i < a->nr_places; i++) {

@@ -31,7 +31,7 @@ struct kepttensors *kepttensors_find(const struct moment *at)
 		k->last = b->step;
 		k->bytes += b->life.size;
 		k->blocks++;
-		if (at->block[i].has_graph) {
+		if (moment_is_in_graph(at, i)) {
 			k->graph_bytes += b->life.size;
 			k->graph_blocks++;
 		}

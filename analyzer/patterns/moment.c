@@ -15,6 +15,11 @@ const struct lives_fates *moment_fates(const struct moment *at, size_t block)
 	return group < lives->nr_fates ? &lives->fates[group] : NULL;
 }
 
+bool moment_is_in_graph(const struct moment *at, size_t i)
+{
+	return at->block[i].has_graph || at->block[i].is_native;
+}
+
 bool moment_is_passing(enum category c)
 {
 	return c != CATEGORY_PARAMETER && c != CATEGORY_GRADIENT && c != CATEGORY_OPTIMIZER_STATE;

@@ -16,6 +16,7 @@ struct moment_block {
 	struct tfmt_shape shape; /* nr_dims 0: not known, or a scalar */
 	bool is_shaped;
 	bool has_graph; /* allocated by a forward call that made autograd nodes */
+	bool is_native; /* a census saw its tensor, which no object of Python's holds: autograd does, or a library */
 };
 
 struct moment_request {
@@ -42,6 +43,9 @@ const struct group *moment_group(const struct moment *at, size_t block);
 
 /* How blocks like this one have fared so far; NULL: none has been freed. */
 const struct lives_fates *moment_fates(const struct moment *at, size_t block);
+
+/* Is a graph of autograd's known to hold a block, by the call that made it, or by a census? */
+bool moment_is_in_graph(const struct moment *at, size_t block);
 
 /* Neither part of the model nor made for its update. */
 bool moment_is_passing(enum category c);

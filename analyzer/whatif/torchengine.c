@@ -20,8 +20,6 @@ __asm__(".pushsection .rodata\n"
 	".popsection\n");
 extern const char torchengine_program[];
 
-#define TORCHENGINE_FIRST "first" /* no setting: those of the environment */
-
 /* A nameless file; the programs that we start inherit it. NULL after a message. */
 static FILE *open_nameless(const char *name)
 {
@@ -72,7 +70,7 @@ void torchengine_empty_cache(struct torchengine *t, uint32_t device)
 
 void torchengine_give(struct torchengine *t, const char *settings)
 {
-	fprintf(t->requests, "s %s\n", settings ? settings : TORCHENGINE_FIRST);
+	fprintf(t->requests, "s %s\n", settings);
 }
 
 /* In the child: become `vramtrace run` of the Python. Does not return. */

@@ -42,7 +42,7 @@ void torchengine_failed(struct torchengine *t, uint32_t device, uint64_t bytes, 
 void torchengine_free(struct torchengine *t, uint32_t device, uint32_t slot);
 void torchengine_empty_cache(struct torchengine *t, uint32_t device);
 
-/* The program gives its allocator other settings, of all devices; NULL: those with which it began. */
+/* The program gives its allocator other settings, of all devices. */
 void torchengine_give(struct torchengine *t, const char *settings);
 
 /* Have them served: t->device. 0, or CMD_TROUBLE after a message. */

@@ -117,21 +117,43 @@ uint64_t whatif_times_given(const struct whatif *w, const struct whatif_device *
 	return g ? g->times : 0;
 }
 
-static bool is_first_settings(const struct replay_process *process, const char *text)
+/*
+ * What a program that began with other settings would have given in place of these: those that it had at first, alone or
+ * before its own, are settings that it found. Where it had none, its own are taken to come after what it finds. The result is
+ * to be freed.
+ */
+static char *given_instead(const struct replay_process *process, const char *text, const char *tried)
 {
-	const char *first = info_of(process, "allocator_conf");
+	const char *first = info_of(process, "allocator_conf"), *own = text;
+	size_t nr = first ? strlen(first) : 0;
+	char *instead;
 
-	return !strcmp(text, first ? first : "");
+	if (nr && !strncmp(text, first, nr) && (!text[nr] || text[nr] == ','))
+		own = text + nr + (text[nr] == ',');
+	else if (nr)
+		tried = "";
+	instead = heap_alloc(strlen(tried) + strlen(own) + 2, 1);
+	stpcpy(stpcpy(stpcpy(instead, tried), *tried && *own ? "," : ""), own);
+	return instead;
 }
 
-/* A program that gives back the settings which it had at first gives back those that are tried. */
 static void give(const struct whatif *w, struct whatif_device *d, const char *text)
 {
-	bool is_first = is_first_settings(d->process, text);
-
 	tried_give(&d->recorded, text);
-	for (size_t i = 0; i < d->nr_tried; i++)
-		tried_give(&d->tried[i], is_first && w->setting[i].text ? w->setting[i].text : text);
+	for (size_t i = 0; i < d->nr_tried; i++) {
+		char *instead = w->setting[i].text ? given_instead(d->process, text, w->setting[i].text) : NULL;
+
+		tried_give(&d->tried[i], instead ? instead : text);
+		free(instead);
+	}
+}
+
+static void give_torch(const struct whatif *w, const struct replay_process *process, const char *text)
+{
+	char *instead = w->nr_settings && w->setting[0].text ? given_instead(process, text, w->setting[0].text) : NULL;
+
+	torchengine_give(w->torch, instead ? instead : text);
+	free(instead);
 }
 
 void whatif_settings(struct whatif *w, const struct replay_process *process, const struct tfmt_event *ev)
@@ -146,7 +168,7 @@ void whatif_settings(struct whatif *w, const struct replay_process *process, con
 	g->text = tfmt_reader_string(process->reader, (uint32_t)ev->address);
 	g->times++;
 	if (w->torch)
-		torchengine_give(w->torch, is_first_settings(process, g->text) ? NULL : g->text);
+		give_torch(w, process, g->text);
 	for (size_t i = 0; i < w->nr_devices; i++)
 		if (w->device[i]->process == process)
 			give(w, w->device[i], g->text);

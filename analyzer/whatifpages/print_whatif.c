@@ -49,7 +49,8 @@ static bool is_exact(const struct whatif_view *v)
 {
 	const struct whatif_device *d = v->d;
 
-	return !v->is_changed && replay_is_exact(v->device->process) && whatif_is_exact(d) && d->tried[0].conf.backend == ALLOCCONF_NATIVE &&
+	/* What a program gives its allocator depends on what it finds. */
+	return !v->is_changed && !(v->times_given && v->conf) && replay_is_exact(v->device->process) && whatif_is_exact(d) && d->tried[0].conf.backend == ALLOCCONF_NATIVE &&
 	       !d->tried[0].is_over &&
 	       (d->nr_tried < 2 || tried_figures(&d->tried[0]).peak_reserved == tried_figures(&d->tried[1]).peak_reserved);
 }
@@ -260,8 +261,8 @@ static void say_how_sure(struct emit *e, const struct whatif_view *v)
 	struct cachingmodel_figures f = tried_figures(&d->tried[0]), low = f;
 
 	if (v->times_given)
-		say(e, "The program gave its allocator other settings %llu times: they hold from there on under all that is tried, but "
-		       "for those it had at first.", (unsigned long long)v->times_given);
+		say(e, "The program gave its allocator other settings %llu times: they hold from there on, taken to come after what it "
+		       "finds.", (unsigned long long)v->times_given);
 	if (d->is_pooled)
 		say(e, "Recorded with cudaMallocAsync: nobody reported what the model could be compared with.");
 	else if (d->is_kept)

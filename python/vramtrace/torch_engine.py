@@ -7,13 +7,12 @@ REQUESTS, a line each:  a DEVICE SLOT BYTES STREAM POOL   a block for so many by
                         x DEVICE BYTES STREAM             a request that failed in the recording
                         f DEVICE SLOT                     the block is freed
                         e DEVICE                          empty_cache()
-                        s SETTINGS                        the program gave its allocator these; first: the environment's
+                        s SETTINGS                        the program gives its allocator these
 RESULT, a line for each device: DEVICE, the most reserved, the most allocated, requests that failed, the line of the first
 request that failed but had been served (0: none), where the replay ends.
 """
 
 import contextlib
-import os
 import sys
 
 import torch
@@ -66,17 +65,11 @@ class Device:
                 torch.cuda.empty_cache()
 
 
-def give(settings):
-    if settings == "first":
-        settings = os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
-    torch.cuda.memory._set_allocator_settings(settings)
-
-
 devices = {}
 with open(sys.argv[1]) as requests:
     for line, text in enumerate(requests, 1):
         if text.startswith("s "):
-            give(text[2:].strip())
+            torch.cuda.memory._set_allocator_settings(text[2:].strip())
             continue
         kind, ordinal, *numbers = text.split()
         device = devices.setdefault(int(ordinal), Device(int(ordinal)))

@@ -95,7 +95,7 @@ def test_documented_predictions():
     """docs/whatif.md has a row for each job, and names each setting."""
     page = (TREE / "docs" / "whatif.md").read_text()
     settings, code = page.split("Other code is compared")
-    assert set(re.findall(r"^\| `([a-z-]+)` \|", settings, re.M)) == {*JOBS, "vllm"}
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", settings, re.M)) == {*JOBS, "vllm", "vllm-graphs"}
     assert all(f"`{conf}`" in page for conf in SETTINGS.values() if conf)
 
 

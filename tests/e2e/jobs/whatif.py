@@ -173,7 +173,7 @@ def settings(options):
     give = torch._C._accelerator_setAllocatorSettings
     for size in 130, 150, 170:
         torch.empty(size * MIB, dtype=torch.uint8, device="cuda")
-    give("max_split_size_mb:100")
+    give(",".join(filter(None, [found, "max_split_size_mb:100"])))
     held = [torch.empty(size * MIB, dtype=torch.uint8, device="cuda") for size in (110, 120, 40, 125)]
     give(found)
     held += [torch.empty(size * MIB, dtype=torch.uint8, device="cuda") for size in (30, 30, 105, 3, 7)]
