@@ -254,6 +254,8 @@ static void print_range(struct emit *e, const struct traceview *v, const struct 
 		snprintf(text, sizeof(text), "%s", tfmt_reader_string(v->reader, range.domain));
 	if (aux && ev->aux)
 		snprintf(extra, sizeof(extra), "%s=%" PRIu64 " ", aux, ev->aux);
+	if (ev->kind == TFMT_SETTINGS && !*tfmt_reader_string(v->reader, range.name))
+		snprintf(text, sizeof(text), "(none)");
 	tfmt_reader_thread(v->reader, ev->thread, &thread);
 	emit_text(e, "%8" PRIu64 " %6" PRIu64 ".%09" PRIu64 "  %-12s %stid=%u%s%s%s", ev->ordinal,
 		  time_ns / 1000000000u, time_ns % 1000000000u, event_kind_name(ev->kind), extra, thread.tid,

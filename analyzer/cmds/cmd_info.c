@@ -235,6 +235,7 @@ static void print_losses(struct emit *e, const struct tfmt_summary *s)
 /* What is counted by reading a trace through. */
 struct counted {
 	uint64_t value_reads; /* of what a simulated device did not compute */
+	uint64_t settings;    /* times that the program gave its allocator others */
 	struct ranges *ranges;
 	struct unhooked unhooked;
 };
@@ -266,6 +267,7 @@ static void print_volume(struct emit *e, const struct traceview *v, uint64_t byt
 
 	emit_uint(e, "events", "events", s->nr_events);
 	emit_uint(e, "value_reads", counted->value_reads ? "values read" : NULL, counted->value_reads);
+	emit_uint(e, "settings_given", counted->settings ? "settings given" : NULL, counted->settings);
 	print_ranges(e, v, ranges_figures(counted->ranges));
 	print_unhooked(e, v, &counted->unhooked);
 	emit_uint(e, "frames", "frames", s->nr_frames);
@@ -336,6 +338,7 @@ static void read_through(struct traceview *v, struct counted *counted)
 	while ((ret = traceview_next(v, &ev)) != 0) {
 		if (ret > 0) {
 			counted->value_reads += ev.kind == TFMT_VALUE_READ;
+			counted->settings += ev.kind == TFMT_SETTINGS;
 			ranges_apply(counted->ranges, &ev);
 			if (ev.kind == TFMT_UNHOOKED)
 				unhooked_add(&counted->unhooked, &ev);
