@@ -198,7 +198,7 @@ $(SERVING)/.complete: | $(O)/packages.ok
 test-serving: all $(VENV)/.complete $(SERVING)/.complete
 	$(Q)VRAMTRACE_SERVING_PYTHON='$(SERVING)/bin/python' $(PYTEST) $(PYTEST_FLAGS) tests/e2e/test_serving.py
 
-## test-matrix: a smoke set with the oldest and the newest PyTorch (two more environments, 12 GB on disk)
+## test-matrix: a smoke set with the oldest and the newest PyTorch, names with one before (three environments, 17 GB)
 test-matrix: all examples
 	$(Q)tests/matrix/run.sh '$(abspath $(O))' '$(CACHE)'
 

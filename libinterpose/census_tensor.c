@@ -17,15 +17,19 @@
 /* After the data of a storage: its context and how to delete that, then device and size. */
 #define DATA_TO_DEVICE 24
 #define DATA_TO_BYTES 32
-/* torch::autograd::AutogradMeta: a table, a std::string, then these. */
-#define META_GRADIENT 40
-#define META_NODE 48
+/* torch::autograd::AutogradMeta: a table, a name, the gradient, then its node. */
+#define META_NAME 8
+#define GRADIENT_TO_NODE 8
 
 void census_torch_find(struct census_torch *t)
 {
+	/* Up to 2.6 each has one; which of them counts is decided by the order in which they are loaded. */
+	static const char *const libraries[CENSUS_NR_STORAGE_TABLES] = { "libc10.so", "libtorch_cpu.so", "libtorch_python.so" };
+
 	t->tensor_class = ip_symbol_of("libtorch_python.so", "THPVariableClass");
 	t->tensor_table = ip_symbol_of("libc10.so", "_ZTVN3c1010TensorImplE");
-	t->storage_table = ip_symbol_of("libc10.so", "_ZTVN3c1011StorageImplE");
+	for (size_t i = 0; i < CENSUS_NR_STORAGE_TABLES; i++)
+		t->storage_table[i] = ip_symbol_of(libraries[i], "_ZTVN3c1011StorageImplE");
 	t->autograd_table = ip_symbol_of("libtorch_cpu.so", "_ZTVN5torch8autograd12AutogradMetaE");
 }
 
@@ -43,13 +47,18 @@ static bool is_object_of(const void *object, const char *table)
 	return object && table && census_read_word(object, &word) && word == table + TABLE_HEAD;
 }
 
-/* Do these offsets lead from the object to a storage? */
-static bool leads(const struct census_torch *t, const void *object, int16_t impl, int16_t base)
+/* The table of what is a storage, where these offsets lead from the object to one; else NULL. */
+static const char *storage_table(const struct census_torch *t, const void *object, int16_t impl, int16_t base)
 {
 	const void *tensor, *storage;
 
-	return census_read_word((const char *)object + impl, &tensor) && is_object_of(tensor, t->tensor_table) &&
-	       census_read_word((const char *)tensor + base, &storage) && is_object_of(storage, t->storage_table);
+	if (!census_read_word((const char *)object + impl, &tensor) || !is_object_of(tensor, t->tensor_table) ||
+	    !census_read_word((const char *)tensor + base, &storage))
+		return NULL;
+	for (size_t i = 0; i < CENSUS_NR_STORAGE_TABLES; i++)
+		if (is_object_of(storage, t->storage_table[i]))
+			return t->storage_table[i];
+	return NULL;
 }
 
 static void find_layout(struct census_layout *l, const void *object)
@@ -61,12 +70,16 @@ static void find_layout(struct census_layout *l, const void *object)
 		{ 24, 24 }, { 16, 24 }, { 24, 16 },
 	};
 
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (leads(l->torch, object, known[i].impl, known[i].base)) {
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		const char *table = storage_table(l->torch, object, known[i].impl, known[i].base);
+
+		if (table) {
+			l->storage_table = table;
 			l->impl = known[i].impl;
 			l->base = known[i].base;
 			return;
 		}
+	}
 }
 
 const void *census_impl(struct census_layout *l, const void *object)
@@ -96,21 +109,41 @@ const void *census_object(struct census_layout *l, const void *impl)
 	return NULL;
 }
 
-static const char *autograd_of(const struct census_layout *l, const void *impl)
+/*
+ * A name is a std::string, and nobody gives a tensor one: it points to what it has within itself, or with the older ABI,
+ * of which PyTorch was up to 2.6, is a pointer to a text that is empty, after its length. Else it is not known.
+ */
+static int16_t gradient_offset(const char *meta)
+{
+	const char *text = py_pointer(meta, META_NAME);
+	const void *length, *letters;
+
+	if (text == meta + META_NAME + 16)
+		return META_NAME + 32;
+	if (census_read_word(text - 24, &length) && census_read_word(text, &letters) && !length && !letters)
+		return META_NAME + 8;
+	return 0;
+}
+
+static const char *autograd_of(struct census_layout *l, const void *impl)
 {
 	const char *meta = l->impl ? py_pointer(impl, l->base + 8) : NULL;
 
-	return meta && l->torch->autograd_table && py_pointer(meta, 0) == l->torch->autograd_table + TABLE_HEAD ? meta : NULL;
+	if (!meta || !l->torch->autograd_table || py_pointer(meta, 0) != l->torch->autograd_table + TABLE_HEAD)
+		return NULL;
+	if (!l->gradient)
+		l->gradient = gradient_offset(meta);
+	return l->gradient ? meta : NULL;
 }
 
-const void *census_gradient(const struct census_layout *l, const void *impl)
+const void *census_gradient(struct census_layout *l, const void *impl)
 {
 	const char *meta = autograd_of(l, impl);
 
-	return meta ? py_pointer(meta, META_GRADIENT) : NULL;
+	return meta ? py_pointer(meta, l->gradient) : NULL;
 }
 
-bool census_memory(const struct census_layout *l, const void *impl, struct census_memory *out)
+bool census_memory(struct census_layout *l, const void *impl, struct census_memory *out)
 {
 	const char *storage, *data, *meta;
 	int device;
@@ -119,7 +152,7 @@ bool census_memory(const struct census_layout *l, const void *impl, struct censu
 	if (!l->impl || !impl)
 		return false;
 	storage = py_pointer(impl, l->base);
-	if (!storage || py_pointer(storage, 0) != l->torch->storage_table + TABLE_HEAD)
+	if (!storage || py_pointer(storage, 0) != l->storage_table + TABLE_HEAD)
 		return false;
 	data = storage + l->base;
 	device = *(const int8_t *)(data + DATA_TO_DEVICE);
@@ -127,6 +160,6 @@ bool census_memory(const struct census_layout *l, const void *impl, struct censu
 	out->address = (uint64_t)py_long(data, 0);
 	out->bytes = (uint64_t)py_long(data, DATA_TO_BYTES);
 	meta = autograd_of(l, impl);
-	out->has_node = meta && py_pointer(meta, META_NODE);
+	out->has_node = meta && py_pointer(meta, l->gradient + GRADIENT_TO_NODE);
 	return (device == CUDA || device == HIP) && out->address && out->device < TFMT_NR_DEVICES;
 }

@@ -13,9 +13,10 @@
 #include <stdint.h>
 
 /* Symbols of PyTorch's libraries; all NULL: it is not loaded. From a thread of the program (objects.h). */
+#define CENSUS_NR_STORAGE_TABLES 3
 struct census_torch {
 	const void *const *tensor_class; /* THPVariableClass: where the class torch.Tensor is */
-	const char *tensor_table, *storage_table, *autograd_table;
+	const char *tensor_table, *storage_table[CENSUS_NR_STORAGE_TABLES], *autograd_table;
 };
 void census_torch_find(struct census_torch *t);
 
@@ -24,9 +25,11 @@ bool census_read_word(const void *at, const void **out);
 
 struct census_layout {
 	const struct census_torch *torch;
-	int16_t impl; /* Python object: its TensorImpl; 0 = not known yet */
-	int16_t base; /* TensorImpl: its storage; StorageImpl: its data */
-	int16_t self; /* TensorImpl: its Python object; 0 = not known yet */
+	const char *storage_table; /* of those that the libraries have, the one that counts */
+	int16_t impl;              /* Python object: its TensorImpl; 0 = not known yet */
+	int16_t base;              /* TensorImpl: its storage; StorageImpl: its data */
+	int16_t self;              /* TensorImpl: its Python object; 0 = not known yet */
+	int16_t gradient;          /* AutogradMeta: the gradient, a TensorImpl; 0 = not known yet */
 };
 
 struct census_memory {
@@ -42,9 +45,9 @@ const void *census_impl(struct census_layout *l, const void *object);
 const void *census_object(struct census_layout *l, const void *impl);
 
 /* The gradient that a tensor has, a TensorImpl; NULL without one. */
-const void *census_gradient(const struct census_layout *l, const void *impl);
+const void *census_gradient(struct census_layout *l, const void *impl);
 
 /* False if it has no memory on a CUDA device. */
-bool census_memory(const struct census_layout *l, const void *impl, struct census_memory *out);
+bool census_memory(struct census_layout *l, const void *impl, struct census_memory *out);
 
 #endif

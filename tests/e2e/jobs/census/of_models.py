@@ -79,7 +79,10 @@ def ddp():
 
 
 def fsdp2():
-    from torch.distributed.fsdp import fully_shard
+    try:
+        from torch.distributed.fsdp import fully_shard
+    except ImportError:  # before 2.6
+        from torch.distributed._composable.fsdp import fully_shard
 
     one_rank()
     model, inputs = plain()
