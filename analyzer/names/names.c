@@ -251,14 +251,20 @@ static const struct names_census *ith(const struct names *n, uint64_t moment, si
 	}
 }
 
+/* What the program calls it comes before what only C++ holds, and that before what nothing does. */
+static unsigned rank_of(const struct objectname *n)
+{
+	return n->root == ROOT_CYCLE ? 2 : n->root == ROOT_NATIVE;
+}
+
 static bool is_better(const struct objectname *a, enum objectname_use use, const struct named *than)
 {
 	const struct objectname *b = &than->name;
 
 	if (use != than->use)
 		return use < than->use;
-	if ((a->root == ROOT_CYCLE) != (b->root == ROOT_CYCLE))
-		return b->root == ROOT_CYCLE;
+	if (rank_of(a) != rank_of(b))
+		return rank_of(a) < rank_of(b);
 	return strlen(a->text) < strlen(b->text);
 }
 

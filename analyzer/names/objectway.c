@@ -11,6 +11,15 @@ static bool begins_name(const struct objectway *w, uint32_t i)
 	return edge == TFMT_EDGE_LOCAL || edge == TFMT_EDGE_CELL || edge == TFMT_EDGE_DEFAULT;
 }
 
+/* What lies on this device of a sharded tensor, a DTensor of PyTorch's: it has no name but that tensor's. */
+static bool ends_in_shard(const struct objectway *w)
+{
+	const struct tfmt_object_facts *o = w->nr > 1 ? w->step[w->nr - 1] : NULL, *of = o ? w->step[w->nr - 2] : NULL;
+
+	return o && o->edge == TFMT_EDGE_ATTRIBUTE && !strcmp(o->name, "_local_tensor") &&
+	       (of->kind == TFMT_KIND_TENSOR || of->kind == TFMT_KIND_PARAMETER);
+}
+
 void objectway_find(struct objectway *w, const struct tfmt_census *c, uint32_t object)
 {
 	const struct tfmt_object_facts *o;
@@ -33,6 +42,8 @@ void objectway_find(struct objectway *w, const struct tfmt_census *c, uint32_t o
 		w->step[nr - 1 - i] = step;
 		w->id[nr - 1 - i] = id;
 	}
+	if (ends_in_shard(w))
+		nr = --w->nr;
 	for (uint32_t i = 1; i < nr; i++)
 		if (begins_name(w, i))
 			w->start = i;

@@ -20,6 +20,7 @@ struct objectway {
 	uint32_t top;     /* the step of the outermost nn.Module from there on; nr: none */
 };
 
+/* Of what lies on this device of a sharded tensor: the way to that tensor. */
 void objectway_find(struct objectway *w, const struct tfmt_census *c, uint32_t object);
 
 /*

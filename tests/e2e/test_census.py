@@ -90,6 +90,29 @@ def test_names_are_those_of_the_model(recorded, model):
             assert names[int(address)] & set(wanted), f"{kind}: {wanted}"
 
 
+# Of what a model holds: what the analyzer says it is for, and what it calls it.
+SAID = {
+    "parameters": ("parameter", "model.{}"),
+    "buffers": ("buffer", "model.{}"),
+    "gradients": ("gradient", "model.{}.grad"),
+    "states": ("optimizer_state", "{}"),
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_categories_are_facts(vramtrace, recorded, model):
+    """To the byte: each of these blocks is said to be what it is, by one of its names, and no other block is."""
+    run = recorded("census/of_models.py", model)
+    (device,) = vramtrace.json("peak", "--by", "block", "--at", "oom", run.path)["devices"]
+    blocks, truth = {int(block["address"], 16): block for block in device["blocks"]}, json.loads(run.stdout)
+    for kind, (category, text) in SAID.items():
+        for address, names in truth[kind].items():
+            wanted = {text.format(one.replace(" of ", " of model.")) for one in names}
+            said = blocks.pop(int(address))
+            assert (said["category"], said["name"] in wanted) == (category, True), (said["name"], wanted)
+    assert not {block["category"] for block in blocks.values()} & {category for category, _ in SAID.values()}
+
+
 def modules_by_hooks(allocations, calls):
     """By ordinal: the module in whose forward it was made. The innermost call begins last, and ends first."""
     found = {}

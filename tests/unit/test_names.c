@@ -157,6 +157,56 @@ static void test_containers(void **state)
 	replay_release(&m);
 }
 
+/* What lies on this device of a sharded tensor goes by the tensor's name, and is what that is. */
+static void test_parts_of_sharded_tensors(void **state)
+{
+	struct synthetic_census c;
+	uint32_t weight, object;
+
+	(void)state;
+	begin(3);
+	synthetic_census_open(&c, "a.1.names", 7, TIME(2));
+	object = synthetic_own(&c, synthetic_local(&c, TFMT_KIND_MODULE, "model"), "_modules", TFMT_KIND_MODULE, "up");
+	weight = synthetic_own(&c, object, "_parameters", TFMT_KIND_TENSOR, "weight");
+	object = synthetic_object(&c, weight, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_TENSOR, "_local_tensor");
+	synthetic_tensor(&c, object, ADDRESS(0), BLOCK);
+	object = synthetic_element(&c, weight, TFMT_EDGE_GRADIENT, TFMT_KIND_TENSOR, 0);
+	object = synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_TENSOR, "_local_tensor");
+	synthetic_tensor(&c, object, ADDRESS(1), BLOCK);
+	object = synthetic_object(&c, synthetic_local(&c, TFMT_KIND_OTHER, "mine"), TFMT_EDGE_ATTRIBUTE, TFMT_KIND_TENSOR,
+				  "_local_tensor");
+	synthetic_tensor(&c, object, ADDRESS(2), BLOCK);
+	synthetic_census_close(&c, true);
+	load();
+	check_name(0, "model.up.weight", "model.up.weight", USE_PARAMETER);
+	check_name(1, "model.up.weight.grad", "model.up.weight.grad", USE_GRADIENT);
+	check_name(2, "mine._local_tensor", "mine._local_tensor", USE_UNKNOWN);
+	replay_release(&m);
+}
+
+/* Any name is better than that something in C++ holds it, and that better than that nothing does. */
+static void test_what_the_program_calls_it_comes_first(void **state)
+{
+	struct synthetic_census c;
+	uint32_t object;
+
+	(void)state;
+	begin(2);
+	synthetic_census_open(&c, "a.1.names", 7, TIME(1));
+	for (unsigned i = 0; i < 2; i++)
+		synthetic_tensor(&c, synthetic_object(&c, 0, TFMT_EDGE_NATIVE, TFMT_KIND_TENSOR, NULL), ADDRESS(i), BLOCK);
+	object = synthetic_local(&c, TFMT_KIND_DICT, "of_whatever_it_is_that_is_kept");
+	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_KEY, TFMT_KIND_TENSOR, "longer than the other"), ADDRESS(0), BLOCK);
+	c.class_name = "Node";
+	object = synthetic_object(&c, 0, TFMT_EDGE_CYCLE, TFMT_KIND_OTHER, NULL);
+	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_TENSOR, "x"), ADDRESS(1), BLOCK);
+	synthetic_census_close(&c, true);
+	load();
+	assert_string_equal(named_of(0).name.text, "of_whatever_it_is_that_is_kept['longer than the other']");
+	assert_string_equal(named_of(1).name.text, "held outside of Python (tensor)");
+	replay_release(&m);
+}
+
 /* ---- keepers -------------------------------------------------------------------------------------- */
 
 static void test_keepers(void **state)
@@ -512,6 +562,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_module_paths, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_where_a_model_hangs, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_containers, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(test_parts_of_sharded_tensors, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(test_what_the_program_calls_it_comes_first, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_keepers, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_roots, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_a_long_way, synthetic_enter, synthetic_leave),
