@@ -143,6 +143,14 @@ void json_lengths(struct emit *e, const struct names *names, const struct namegr
 	emit_array_end(e);
 }
 
+static void uint_or_null(struct emit *e, const char *key, bool is_known, uint64_t value)
+{
+	if (is_known)
+		emit_uint(e, key, NULL, value);
+	else
+		emit_null(e, key, NULL);
+}
+
 static void json_keeper(struct emit *e, const struct namegroup *g, const struct keeper *k)
 {
 	const struct objectname *n = &k->name;
@@ -151,16 +159,12 @@ static void json_keeper(struct emit *e, const struct namegroup *g, const struct 
 	emit_string(e, "name", NULL, groupkeeper_name(g, n));
 	emit_string(e, "root", NULL, objectname_roots[n->root]);
 	emit_string(e, "kind", NULL, objectname_kind(k->kind));
-	if (k->has_length)
-		emit_uint(e, "length", NULL, k->length);
+	uint_or_null(e, "length", k->has_length, k->length);
 	if (k->has_bound)
 		emit_uint(e, "bound", NULL, k->bound);
-	if (n->file)
-		emit_string(e, "file", NULL, n->file);
-	if (n->line)
-		emit_uint(e, "line", NULL, n->line);
-	if (n->function)
-		emit_string(e, "function", NULL, n->function);
+	emit_string(e, "file", NULL, n->file);
+	uint_or_null(e, "line", n->line, n->line);
+	emit_string(e, "function", NULL, n->function);
 	emit_object_end(e);
 }
 
