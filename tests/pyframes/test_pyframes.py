@@ -78,6 +78,9 @@ OTHERS = {
     "3.10.8 (Tue Jun 13 2023)\n[Graal, GraalVM CE, Java 20.0.1 (amd64)]": f"3.10.8, it is GraalPy, {KEPT}",
     "3.8.1 Stackless 3.1b3 060516 (v3.8.1-slp) \n[GCC 9.3.0]": f"3.8.1, it is Stackless, {KEPT}",
     "3.9.10 (heads/nogil:b0ee2c4740, Mar 4 2022) \n[GCC 9.3.0]": "3.9.10, builds without the GIL cannot be read",
+    "3.13.0 experimental free-threading build (main, Oct 8 2024, 12:37:56) [GCC 13.3.0]":
+        "3.13.0, builds without the GIL cannot be read",
+    "3.14.0 free-threading build (main, Oct 7 2025, 10:20:30) [GCC 14.2.0]": "3.14.0, builds without the GIL cannot be read",
     "3.11.7 | packaged by conda-forge | (main) [GCC 12.3.0]": "3.11.7, it does not export what is needed",
 }
 
