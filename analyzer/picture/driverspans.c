@@ -90,6 +90,7 @@ static void begin_span(struct driverspans *s, const struct replay_process *proce
 		.until_ns = DRIVERSPANS_LIVE,
 		.address = b->address,
 		.bytes = b->size,
+		.begun_by = ev->ordinal,
 		.ended_by = TFMT_NO_ORDINAL,
 		.group = memory->group,
 		.device = g->device,

@@ -14,7 +14,7 @@
 struct driverspan {
 	uint64_t from_ns, until_ns; /* on the recording's clock */
 	uint64_t address, bytes;
-	uint64_t ended_by; /* ordinal of the event; while it lives, TFMT_NO_ORDINAL */
+	uint64_t begun_by, ended_by; /* ordinals of the events; while it lives, the latter is TFMT_NO_ORDINAL */
 	uint32_t group;    /* of the process's books */
 	uint8_t device;    /* ordinal */
 	uint8_t space;     /* enum block_space */

@@ -128,7 +128,8 @@ void liverows_add_other(struct liverows *r, const struct liverows_other *other)
 
 struct liverows_other liverows_other_of(const struct liverows_large *l)
 {
-	return (struct liverows_other){ l->life.birth.ordinal, l->life.death.ordinal, l->life.size, l->sort };
+	return (struct liverows_other){ l->life.birth.ordinal, l->life.death.ordinal, l->life.size, l->life.address,
+					l->sort };
 }
 
 /* Largest first; of equal ones the first. */

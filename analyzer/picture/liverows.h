@@ -11,6 +11,7 @@
 #define VT_LIVEROWS_H
 
 #include "analyzer/picture/moments.h"
+#include "analyzer/picture/pieces.h"
 #include "analyzer/purpose/category.h"
 
 #define LIVEROWS_LARGE 12000 /* blocks of a recording that are kept one by one, at the most */
@@ -24,7 +25,7 @@ struct liverow_kind {
 	uint8_t phase;    /* of birth, enum phase */
 };
 
-/* A block; or, with a count, blocks of one kind that are seen at the same moments. */
+/* A block; or, with a count, blocks of one kind and in one piece that are seen at the same moments. */
 struct liverow {
 	uint64_t birth_ns, death_ns; /* death UINT64_MAX: it was live at the end */
 	uint64_t address, bytes;
@@ -33,6 +34,7 @@ struct liverow {
 	uint32_t name;  /* its own, as kind has the pattern */
 	uint32_t first, last; /* of summed ones: from this point up to, but not with, that one */
 	uint32_t count;
+	uint32_t piece; /* of summed ones, as pieces_find() has it */
 };
 
 /* Of one device. */
@@ -61,9 +63,15 @@ struct liverows_shown {
 	struct textset names;
 };
 
+/* How much is shown, and in which pieces of driver memory summed ones lie. */
+struct liverows_limits {
+	size_t max_large, max_parts;
+	const struct pieces *pieces;
+};
+
 /* Choose at most so many large blocks, and sum up the others at the points of so many parts. To be released. */
-void liverows_show(struct liverows_shown *s, const struct liverows *r, const struct moments *m, size_t max_large,
-		   size_t max_parts);
+void liverows_show(struct liverows_shown *s, const struct liverows *r, const struct moments *m,
+		   const struct liverows_limits *limits);
 void liverows_shown_release(struct liverows_shown *s);
 
 /* What each category held at each point, in bytes: nr * NR_CATEGORIES, in a new array to be freed. */

@@ -34,7 +34,7 @@ struct liverows_large {
 
 /* A block that is to be summed up: by ordinals, from the first up to, but not with, the last. */
 struct liverows_other {
-	uint64_t birth, death, bytes;
+	uint64_t birth, death, bytes, address;
 	uint32_t sort;
 };
 

@@ -138,12 +138,14 @@ static int by_place(const void *va, const void *vb)
 		return a->first < b->first ? -1 : 1;
 	if (a->kind != b->kind)
 		return a->kind < b->kind ? -1 : 1;
+	if (a->piece != b->piece)
+		return a->piece < b->piece ? -1 : 1;
 	return (a->last > b->last) - (a->last < b->last);
 }
 
 static bool is_same_place(const struct liverow *a, const struct liverow *b)
 {
-	return a->first == b->first && a->last == b->last && a->kind == b->kind;
+	return a->first == b->first && a->last == b->last && a->kind == b->kind && a->piece == b->piece;
 }
 
 static void sum_up(struct liverows_shown *s)
@@ -163,7 +165,8 @@ static void sum_up(struct liverows_shown *s)
 	s->nr_summed = left;
 }
 
-static void show_other(struct liverows_shown *s, const uint32_t *kind, const struct liverows_other *o)
+static void show_other(struct liverows_shown *s, const uint32_t *kind, const struct liverows_other *o,
+		       const struct pieces *pieces)
 {
 	uint32_t first, last;
 
@@ -178,18 +181,19 @@ static void show_other(struct liverows_shown *s, const uint32_t *kind, const str
 		.first = first,
 		.last = last,
 		.count = 1,
+		.piece = pieces_find(pieces, o->address, o->birth),
 	};
 }
 
-void liverows_show(struct liverows_shown *s, const struct liverows *r, const struct moments *m, size_t max_large,
-		   size_t max_parts)
+void liverows_show(struct liverows_shown *s, const struct liverows *r, const struct moments *m,
+		   const struct liverows_limits *limits)
 {
 	uint32_t *kind = heap_alloc(r->nr_sorts, sizeof(*kind)), name, pattern;
 	struct kinds t = { 0 };
 
 	*s = (struct liverows_shown){ .nr_blocks = r->nr_blocks };
-	s->point = moments_points(m, max_parts, &s->nr_points);
-	show_large(s, &t, r, max_large);
+	s->point = moments_points(m, limits->max_parts, &s->nr_points);
+	show_large(s, &t, r, limits->max_large);
 	for (uint32_t i = 0; i < r->nr_sorts; i++) {
 		struct liverow_kind k;
 
@@ -198,11 +202,11 @@ void liverows_show(struct liverows_shown *s, const struct liverows *r, const str
 		kind[i] = kind_number(&t, s, &k);
 	}
 	for (size_t i = 0; i < r->nr_others; i++)
-		show_other(s, kind, &r->other[i]);
+		show_other(s, kind, &r->other[i], limits->pieces);
 	for (size_t i = s->nr_large; i < r->nr_large; i++) {
 		struct liverows_other other = liverows_other_of(&r->large[i]);
 
-		show_other(s, kind, &other);
+		show_other(s, kind, &other, limits->pieces);
 	}
 	sum_up(s);
 	free(kind);

@@ -9,6 +9,7 @@
 #include "analyzer/base/heap.h"
 #include "analyzer/picturepages/stacktable.h"
 #include "analyzer/picturepages/sourcewindows.h"
+#include "analyzer/stacks/element.h"
 #include "analyzer/stacks/owner_names.h"
 #include "analyzer/ui/jsonout.h"
 
@@ -77,7 +78,27 @@ static void put_names(struct jsonout *j, const char *key, const char *const *nam
 
 /* ---- one device -------------------------------------------------------------------------------- */
 
-static void print_points(struct printing *q, const struct picture_device *d, const struct moments_point *point, size_t nr)
+/* What each library had taken from the driver. */
+static void print_owners(struct printing *q, const struct replay_device *d, const struct moments_point *point, size_t nr)
+{
+	const struct driverspans *spans = &picture_process_of(q->picture, d->process)->spans;
+	size_t nr_owners;
+	struct pieces_owner *owner = pieces_owners(spans, d->process->books, d->ordinal, point, nr, &nr_owners);
+	struct jsonout *j = &q->j;
+
+	jsonout_begin(j, "owners", '[');
+	for (size_t i = 0; i < nr_owners; i++) {
+		jsonout_begin(j, NULL, '{');
+		put_int(j, "owner", stacktable_text(&q->table, owner_names[owner[i].owner]));
+		put_column(j, "bytes", owner[i].bytes, nr, sizeof(*owner[i].bytes), sizeof(*owner[i].bytes));
+		jsonout_end(j);
+	}
+	jsonout_end(j);
+	pieces_owners_free(owner, nr_owners);
+}
+
+static void print_points(struct printing *q, const struct replay_device *device, const struct picture_device *d,
+			 const struct moments_point *point, size_t nr)
 {
 	struct jsonout *j = &q->j;
 
@@ -99,6 +120,7 @@ static void print_points(struct printing *q, const struct picture_device *d, con
 		free(bytes);
 	}
 	jsonout_end(j);
+	print_owners(q, device, point, nr);
 	jsonout_end(j);
 }
 
@@ -113,6 +135,16 @@ static uint32_t module_text(struct printing *q, const struct replay_process *pro
 
 	return path && process->modulepaths
 		       ? stacktable_text(&q->table, modulepaths_text(process->modulepaths, path, 0, text, sizeof(text)))
+		       : 0;
+}
+
+static uint32_t shape_number(struct printing *q, const struct replay_process *process, const struct group *g)
+{
+	struct tfmt_shape shape;
+	char text[SHAPE_TEXT_MAX];
+
+	return g->shape && tfmt_reader_shape(process->reader, g->shape, &shape)
+		       ? stacktable_text(&q->table, shape_text(text, &shape))
 		       : 0;
 }
 
@@ -136,6 +168,7 @@ static void print_kinds(struct printing *q, struct replay_process *process, cons
 			.name = name_text(q, s, k->name),
 			.category = k->category,
 			.phase = k->phase,
+			.shape = shape_number(q, process, g),
 		};
 	}
 	jsonout_begin(j, "kinds", '{');
@@ -144,6 +177,7 @@ static void print_kinds(struct printing *q, struct replay_process *process, cons
 	PUT_COLUMN(j, "name", row, s->nr_kinds, name);
 	PUT_COLUMN(j, "category", row, s->nr_kinds, category);
 	PUT_COLUMN(j, "phase", row, s->nr_kinds, phase);
+	PUT_COLUMN(j, "shape", row, s->nr_kinds, shape);
 	jsonout_end(j);
 	free(row);
 }
@@ -178,16 +212,19 @@ static void print_summed(struct printing *q, const struct liverows_shown *s)
 	PUT_COLUMN(j, "kind", s->summed, s->nr_summed, kind);
 	PUT_COLUMN(j, "bytes", s->summed, s->nr_summed, bytes);
 	PUT_COLUMN(j, "count", s->summed, s->nr_summed, count);
+	PUT_COLUMN(j, "piece", s->summed, s->nr_summed, piece);
 	jsonout_end(j);
 }
 
-static void print_rows(struct printing *q, struct replay_process *process, const struct picture_device *d, size_t max_large)
+static void print_rows(struct printing *q, struct replay_process *process, const struct picture_device *d,
+		       const struct pieces *pieces, size_t max_large)
 {
+	const struct liverows_limits limits = { max_large, q->options->max_parts, pieces };
 	struct liverows_shown s;
 
 	if (!d->rows)
 		return;
-	liverows_show(&s, d->rows, &d->moments, max_large, q->options->max_parts);
+	liverows_show(&s, d->rows, &d->moments, &limits);
 	put_int(&q->j, "nr_blocks", (int64_t)s.nr_blocks);
 	print_kinds(q, process, &s);
 	print_blocks(q, &s);
@@ -196,15 +233,6 @@ static void print_rows(struct printing *q, struct replay_process *process, const
 }
 
 /* ---- driver memory ----------------------------------------------------------------------------- */
-
-static int larger_first(const void *va, const void *vb)
-{
-	const struct driverspan *const *a = va, *const *b = vb;
-
-	if ((*a)->bytes != (*b)->bytes)
-		return (*a)->bytes < (*b)->bytes ? 1 : -1;
-	return ((*a)->from_ns > (*b)->from_ns) - ((*a)->from_ns < (*b)->from_ns);
-}
 
 struct span_row {
 	uint64_t from_ns, until_ns, address, bytes;
@@ -226,24 +254,16 @@ static struct span_row span_row(struct printing *q, struct replay_process *proce
 	};
 }
 
-static void print_spans(struct printing *q, struct replay_process *process, const struct driverspans *spans, uint32_t device)
+static void print_pieces(struct printing *q, struct replay_process *process, const struct pieces *pieces)
 {
-	const struct driverspan **of = heap_alloc(spans->nr_spans, sizeof(const struct driverspan *));
-	size_t nr = 0, nr_shown;
+	size_t nr_shown = pieces->nr_pieces;
+	struct span_row *row = heap_alloc(nr_shown, sizeof(*row));
 	struct jsonout *j = &q->j;
-	struct span_row *row;
 
-	for (size_t i = 0; i < spans->nr_spans; i++)
-		if (spans->span[i].device == device)
-			of[nr++] = &spans->span[i];
-	if (nr)
-		qsort(of, nr, sizeof(*of), larger_first);
-	nr_shown = nr < SPANS_MAX ? nr : SPANS_MAX;
-	row = heap_alloc(nr_shown, sizeof(*row));
 	for (size_t i = 0; i < nr_shown; i++)
-		row[i] = span_row(q, process, of[i]);
+		row[i] = span_row(q, process, pieces->piece[i]);
 	jsonout_begin(j, "driver", '{');
-	put_int(j, "left_out", (int64_t)(nr - nr_shown + spans->nr_left_out));
+	put_int(j, "left_out", (int64_t)pieces->nr_left_out);
 	PUT_COLUMN(j, "from_ns", row, nr_shown, from_ns);
 	PUT_COLUMN(j, "until_ns", row, nr_shown, until_ns);
 	PUT_COLUMN(j, "address", row, nr_shown, address);
@@ -253,7 +273,6 @@ static void print_spans(struct printing *q, struct replay_process *process, cons
 	PUT_COLUMN(j, "is_page", row, nr_shown, is_page);
 	jsonout_end(j);
 	free(row);
-	free(of);
 }
 
 /* ---- devices ----------------------------------------------------------------------------------- */
@@ -301,10 +320,12 @@ static void print_device(struct printing *q, const struct replay_device *d, size
 	const struct picture_process *process = picture_process_of(q->picture, d->process);
 	size_t nr_points;
 	struct moments_point *point;
+	struct pieces pieces;
 	struct jsonout *j = &q->j;
 
 	if (!of)
 		return;
+	pieces_open(&pieces, &process->spans, d->ordinal, SPANS_MAX);
 	point = moments_points(&of->moments, PARTS_OF_TOTALS * q->options->max_parts, &nr_points);
 	jsonout_begin(j, NULL, '{');
 	jsonout_string(j, "host", d->process->header->host);
@@ -314,12 +335,13 @@ static void print_device(struct printing *q, const struct replay_device *d, size
 	jsonout_string(j, "name", d->info.name);
 	put_optional(j, "capacity_bytes", d->capacity_bytes && !d->is_unlimited ? (int64_t)d->capacity_bytes : -1);
 	jsonout_value(j, "has_tensors", d->has_tensors ? "true" : "false");
-	print_points(q, of, point, nr_points);
+	print_points(q, d, of, point, nr_points);
 	print_steps(q, d->process, point, nr_points);
 	print_failures(q, process, d->ordinal);
-	print_rows(q, d->process, of, q->options->max_large / nr_devices + 100);
-	print_spans(q, d->process, &process->spans, d->ordinal);
+	print_rows(q, d->process, of, &pieces, q->options->max_large / nr_devices + 100);
+	print_pieces(q, d->process, &pieces);
 	jsonout_end(j);
+	pieces_close(&pieces);
 	free(point);
 }
 

@@ -185,6 +185,46 @@ def test_the_picture_adds_up(vramtrace, leak):
     assert sum(size for birth, death, size in lives if birth <= times[failed] and not 0 <= death <= times[failed]) == allocated[failed]
 
 
+def test_libraries_add_up_to_what_the_driver_gave(leak, open_page):
+    device = documents_in(page_of(leak))["recordings"][0]["documents"]["picture"]["devices"][0]
+    owners = [sums(owner["bytes"]) for owner in device["points"]["owners"]]
+    assert [sum(column) for column in zip(*owners)] == sums(device["points"]["driver_bytes"])
+    opened = open_page(page_of(leak))
+    opened.page.select_option("#colour-by", "library")
+    assert "torch" in opened.text("#legend") and "context, code, other processes" in opened.text("#legend")
+
+
+def alive(time, begin, end):
+    return begin <= time and not 0 <= end <= time
+
+
+def test_every_block_lies_in_a_piece(vramtrace, recorded, tmp_path, open_page):
+    """Large ones by their address, small ones by the piece that they name: together, all that was allocated."""
+    page = write(vramtrace, tmp_path, recorded("alloc_loop.py", "--limit", "20000").path)
+    device = documents_in(page)["recordings"][0]["documents"]["picture"]["devices"][0]
+    tables = ({key: sums(device[table][key]) for key in device[table] if isinstance(device[table][key], list) and
+               key not in ("categories", "owners")} for table in ("points", "driver", "blocks", "summed"))
+    points, pieces, blocks, summed = tables
+    taken = list(zip(*(pieces[key] for key in ("from_ns", "until_ns", "address", "bytes"))))
+    nr_summed = 0
+    for point, time in enumerate(summed["time_ns"]):
+        live = [(address, address + size) for begin, end, address, size in taken if alive(time, begin, end)]
+        one_by_one = sum(
+            size
+            for address, size, birth, death in zip(*(blocks[key] for key in ("address", "bytes", "birth_ns", "death_ns")))
+            if alive(time, birth, death) and any(first <= address and address + size <= last for first, last in live)
+        )
+        together = sum(
+            size
+            for first, last, size, piece in zip(*(summed[key] for key in ("first", "last", "bytes", "piece")))
+            if first <= point < last and piece and alive(time, *taken[piece - 1][:2])
+        )
+        assert one_by_one + together == points["allocated_bytes"][points["time_ns"].index(time)]
+        nr_summed += together > 0
+    assert nr_summed
+    assert f"of which blocks fill {human(max(points['allocated_bytes']))}" in open_page(page).text("#map-line")
+
+
 def test_click_zoom_search_and_keys(leak, open_page):
     opened = open_page(page_of(leak))
     page, canvas = opened.page, opened.page.locator("#series")
@@ -222,7 +262,7 @@ def test_click_zoom_search_and_keys(leak, open_page):
     page.select_option("#group-by", "category")
     page.fill("#search", "")
     assert "optimizer state" in opened.text("#groups")
-    for by in ("name", "stack", "module", "phase", "category"):
+    for by in ("name", "stack", "module", "shape", "phase", "library", "category"):
         page.select_option("#colour-by", by)
 
 
@@ -244,6 +284,11 @@ def test_icicle_and_growth(leak, open_page):
     opened.page.locator("#icicle button").first.focus()
     opened.page.keyboard.press("Enter")
     assert "leak.py" in opened.text("#crumbs")
+    opened.page.select_option("#icicle-by", "shape")
+    assert "float32 [4194304]" in opened.text("#icicle")
+    opened.page.select_option("#group-by", "shape")
+    opened.page.fill("#search", "[4194304]")
+    assert opened.text("#found").startswith("1 group")
 
 
 def test_no_element_without_a_name(leak, open_page):
@@ -285,6 +330,16 @@ def test_a_healthy_job(vramtrace, recorded, tmp_path, open_page):
     device = vramtrace.json("report", job.path)["devices"][0]
     assert opened.text("#verdict-title").startswith(f"It fitted: {human(device['reserved']['peak_bytes'])}")
     assert human(device["tensor"]["peak_bytes"]) in opened.text("#verdict .evidence")
+
+
+def test_blockers_are_told(vramtrace, recorded, tmp_path, open_page):
+    """A block of 2 MiB keeps the rest of each segment: as `frag` counts them."""
+    job = recorded("frag.py", "failure")
+    opened = open_page(write(vramtrace, tmp_path, job.path))
+    opened.page.click("#to-failure")
+    (device,) = vramtrace.json("frag", job.path)["devices"]
+    (blocker,) = device["moments"]["failure"]["blockers"]
+    assert f"{human(blocker['kept_bytes'])} is kept free by few blocks in {blocker['segments']} pieces." in opened.text("#map-line")
 
 
 def test_several_gpus(vramtrace, tmp_path, open_page):

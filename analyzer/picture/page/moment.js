@@ -20,7 +20,7 @@ class Moment {
 
 	use(device) {
 		this.device = device;
-		const choices = device.hasTensors ? ["name", "stack", "module", "category", "phase"] : ["stack", "category"];
+		const choices = device.hasTensors ? ["name", "stack", "module", "shape", "category", "phase"] : ["stack", "category"];
 		if (!choices.includes(this.by))
 			this.by = choices[0];
 		if (device.hasTensors && !device.kinds.name.some((n) => n) && this.by === "name")
@@ -68,7 +68,7 @@ class Moment {
 		const d = this.device;
 		return group.label.toLowerCase().includes(wanted) || group.rows.some((row) => {
 			const kind = d.rows.kind[row];
-			return ["name", "stack", "module", "category"].some((by) => d.label(kind, by).toLowerCase().includes(wanted));
+			return ["name", "stack", "module", "shape", "category"].some((by) => d.label(kind, by).toLowerCase().includes(wanted));
 		});
 	}
 
@@ -118,7 +118,7 @@ class Moment {
 	}
 }
 
-/** From the outside in: modules by their path, names by their parts, or lines from the program's first to the last. */
+/** From the outside in: modules by their path, names by their parts, shapes by what they are for, or lines from the program's first to the last. */
 class Icicle {
 	constructor(app) {
 		this.app = app;
@@ -132,7 +132,7 @@ class Icicle {
 	use(device) {
 		this.device = device;
 		this.way = [];
-		const choices = device.hasTensors ? ["module", "name", "stack"] : ["stack"];
+		const choices = device.hasTensors ? ["module", "name", "stack", "shape"] : ["stack"];
 		if (!choices.includes(this.by) || (this.by === "module" && !device.kinds.module?.some((m) => m)))
 			this.by = "stack";
 		$("icicle-by").replaceChildren(...choices.map((c) => element("option", { value: c, selected: c === this.by }, c === "stack" ? "calls" : c)));
@@ -146,6 +146,8 @@ class Icicle {
 			return (own.length ? own : frames.slice(-6)).map(placeText);
 		}
 		const label = d.label(kind, this.by), category = d.label(kind, "category");
+		if (this.by === "shape")
+			return [label, category, d.label(kind, "stack")];
 		return label.startsWith("no name") || label === "in no module" ? [label.startsWith("no name") ? "no name" : label, d.label(kind, "stack")]
 			: [...label.split(/\.(?![^[]*\])/), category];
 	}

@@ -96,6 +96,7 @@ class Device {
 		this.facts = d;
 		this.points = wholeTable(d.points);
 		this.points.categories = d.points.categories.map(whole);
+		this.points.owners = d.points.owners.map((o) => ({ name: picture.text(o.owner) ?? "unknown", bytes: whole(o.bytes) }));
 		this.steps = whole(d.steps.begin_ns);
 		this.every = d.steps.every;
 		this.capacity = d.capacity_bytes;
@@ -119,15 +120,17 @@ class Device {
 		this.nrBlocks = d.nr_blocks;
 		this.rows = { birth: new Float64Array(all), death: new Float64Array(all), bytes: new Float64Array(all),
 			count: new Float64Array(all).fill(1), kind: new Float64Array(all), address: blocks.address,
-			step: blocks.step, name: blocks.name };
+			step: blocks.step, name: blocks.name, piece: new Float64Array(all) };
 		for (let i = 0; i < all; i++) {
 			const k = i - large, isLarge = k < 0;
 			this.rows.birth[i] = isLarge ? blocks.birth_ns[i] : at[summed.first[k]];
 			this.rows.death[i] = isLarge ? blocks.death_ns[i] : at[summed.last[k]] ?? FOREVER;
 			this.rows.bytes[i] = isLarge ? blocks.bytes[i] : summed.bytes[k];
 			this.rows.kind[i] = isLarge ? blocks.kind[i] : summed.kind[k];
-			if (!isLarge)
+			if (!isLarge) {
 				this.rows.count[i] = summed.count[k];
+				this.rows.piece[i] = summed.piece[k];
+			}
 			if (this.rows.death[i] === FOREVER)
 				this.rows.death[i] = Infinity;
 		}
@@ -163,7 +166,7 @@ class Device {
 		return `${f.rank != null ? `rank ${f.rank}, ` : ""}GPU ${f.device}${f.name ? ", " + f.name : ""}`;
 	}
 
-	/** What a kind is called under a key: "category", "name", "stack", "module", "phase", "owner". */
+	/** What a kind is called under a key: "category", "name", "stack", "module", "shape", "phase". */
 	label(kind, by) {
 		const of = this.labels[by] ??= [];
 		return of[kind] ??= this.makeLabel(kind, by);
@@ -178,6 +181,8 @@ class Device {
 			return this.nameOf(kind) ?? `no name: ${placeText(p.site(k.stack[kind]))}`;
 		case "module":
 			return (k.module && p.text(k.module[kind])) || "in no module";
+		case "shape":
+			return (k.shape && p.text(k.shape[kind])) || "no shape is known";
 		case "phase":
 			return k.phase ? p.phases[k.phase[kind]] : "not known";
 		default:

@@ -43,7 +43,7 @@ class Timeline {
 		this.end = Math.max(1, device.picture.duration);
 		this.from = 0;
 		this.to = this.end;
-		const choices = device.hasTensors ? ["category", "name", "stack", "module", "phase"] : ["category", "stack"];
+		const choices = device.hasTensors ? ["category", "name", "stack", "module", "shape", "phase", "library"] : ["category", "stack"];
 		if (!choices.includes(this.by))
 			this.by = "category";
 		$("colour-by").replaceChildren(...choices.map((c) => element("option", { value: c, selected: c === this.by },
@@ -75,11 +75,21 @@ class Timeline {
 
 	stack() {
 		const d = this.device;
-		this.layers = this.by === "category" && d.hasTensors
+		this.total = this.by === "library" ? d.points.driver_bytes.map((b, i) => Math.max(b, d.points.used_bytes[i])) : d.total;
+		this.layers = this.by === "library" ? this.layersOfLibraries() : this.by === "category" && d.hasTensors
 			? d.picture.categories.map((name, i) => ({ name: wordsOf(name), colour: categoryColours[name] ?? OTHER_COLOUR, bytes: d.points.categories[i] })).filter((l) => l.bytes.some((b) => b > 0))
 			: this.layersOf(this.by);
 		this.fillUp();
 		this.drawLegend();
+	}
+
+	/** What each library has taken from the driver, and what is in use beside that: context, code, other processes. */
+	layersOfLibraries() {
+		const { owners, driver_bytes, used_bytes } = this.device.points;
+		const layers = owners.map((o, i) => ({ name: wordsOf(o.name), colour: palette[i % palette.length], bytes: o.bytes.slice() }));
+		if (used_bytes.some((b) => b > 0))
+			layers.push({ name: "context, code, other processes", colour: OTHER_COLOUR, bytes: driver_bytes.map((b, i) => Math.max(0, used_bytes[i] - b)) });
+		return layers;
 	}
 
 	/** By another key: from the rows, each counted where its life meets a point's. */
@@ -113,7 +123,7 @@ class Timeline {
 
 	/** The layers add up to what was allocated: what no row tells is a layer, too. */
 	fillUp() {
-		const total = this.device.total, missing = new Float64Array(total.length);
+		const total = this.total, missing = new Float64Array(total.length);
 		let most = 0;
 		for (let i = 0; i < total.length; i++) {
 			let sum = 0;
@@ -245,7 +255,7 @@ class Timeline {
 			return;
 		}
 		const i = d.pointAt(time), layers = this.layers.filter((l) => l.bytes[i] > 0).sort((a, b) => b.bytes[i] - a.bytes[i]).slice(0, 6);
-		tip.replaceChildren(element("strong", {}, `${timeText(time)}: ${bytesText(d.total[i])}`), ...layers.map((l) =>
+		tip.replaceChildren(element("strong", {}, `${timeText(time)}: ${bytesText(this.total[i])}`), ...layers.map((l) =>
 			element("div", {}, element("span", { class: "chip", style: `background:${l.colour}` }), `${l.name} ${bytesText(l.bytes[i])}`)));
 		tip.hidden = false;
 		const left = e.offsetX + 16 + tip.offsetWidth > this.canvas.clientWidth ? e.offsetX - tip.offsetWidth - 12 : e.offsetX + 16;
@@ -257,7 +267,7 @@ class Timeline {
 
 	/** For each pixel the point to be drawn: the fullest of those that hold in its span of time; -1: there is none yet. */
 	columns(width) {
-		const from = this.device.points.from_ns, total = this.device.total, n = Math.ceil(width), chosen = new Int32Array(n);
+		const from = this.device.points.from_ns, total = this.total, n = Math.ceil(width), chosen = new Int32Array(n);
 		let next = lastUpTo(from, this.from) + 1;
 		for (let x = 0; x < n; x++) {
 			const end = this.from + (x + 1) / width * (this.to - this.from);
@@ -278,7 +288,7 @@ class Timeline {
 		let top = 1;
 		for (const i of chosen)
 			if (i >= 0)
-				top = Math.max(top, d.total[i], p.reserved_bytes[i], p.used_bytes[i]);
+				top = Math.max(top, this.total[i], p.reserved_bytes[i], p.used_bytes[i]);
 		if (d.capacity && d.capacity < 1.5 * top)
 			top = Math.max(top, d.capacity);
 		const y = d3.scaleLinear([0, top * 1.06], [floor, margin.top]);
