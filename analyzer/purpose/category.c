@@ -137,18 +137,24 @@ static bool is_tensor(const struct group *g)
  * Memory without a shape is mostly a library's workspace: held for good, or while one operation runs. Of one stack there
  * is one for each of its streams, not one for each call.
  */
-static bool is_workspace(const struct life *life, const struct group *g, enum lives_fate fate)
+static bool is_workspace(const struct judging *j, const struct life *life, const struct group *g, enum lives_fate fate)
 {
-	if (is_tensor(g) || g->live.blocks > WORKSPACES_MAX)
+	if (j->process->imported || is_tensor(g) || g->live.blocks > WORKSPACES_MAX)
 		return false;
 	return fate == FATE_KEPT || life->death.ordinal == TFMT_NO_ORDINAL || life->birth.stack == life->death.stack;
 }
 
-static enum category born_in_optimizer(const struct life *life, const struct group *g, bool kept)
+/* Other tools record no shapes: what stays is a tensor or a workspace, and nothing tells which. */
+static bool may_be_workspace(const struct judging *j, const struct life *life, enum lives_fate fate)
+{
+	return j->process->imported && (fate == FATE_KEPT || (fate == FATE_SHORT && !end_tells(life)));
+}
+
+static enum category born_in_optimizer(const struct judging *j, const struct life *life, const struct group *g, bool kept)
 {
 	if (kept)
-		return is_tensor(g) ? CATEGORY_OPTIMIZER_STATE : CATEGORY_WORKSPACE;
-	return is_workspace(life, g, FATE_SHORT) ? CATEGORY_WORKSPACE : CATEGORY_TEMPORARY;
+		return is_tensor(g) || j->process->imported ? CATEGORY_OPTIMIZER_STATE : CATEGORY_WORKSPACE;
+	return is_workspace(j, life, g, FATE_SHORT) ? CATEGORY_WORKSPACE : CATEGORY_TEMPORARY;
 }
 
 /* Recomputed for backward: what is not used up within the recomputation. */
@@ -193,14 +199,19 @@ static enum category born_in_backward(struct judging *j, const struct life *life
 	if (leaves_pass && is_of_hook(j, life, g, fits))
 		return CATEGORY_ACTIVATION;
 	if (fate != FATE_SHORT && fate != FATE_INTO_PASS && (life->death.nr_ended != life->birth.nr_ended ||
-							       !end_tells(life)))
+							       !end_tells(life))) {
+		if (j->process->imported)
+			return fate == FATE_KEPT ? CATEGORY_UNKNOWN : CATEGORY_GRADIENT;
 		return is_tensor(g) ? CATEGORY_GRADIENT : fate == FATE_KEPT ? CATEGORY_WORKSPACE : CATEGORY_TEMPORARY;
+	}
 	/* An optimizer that steps within backward frees gradients there. */
 	if (fits && life->death.phase == PHASE_OPTIMIZER && end_tells(life))
 		return CATEGORY_GRADIENT;
 	if (is_open(j, life) && (fits || category_shapes_fit_gradient(&j->shapes, g)))
 		return CATEGORY_GRADIENT;
-	return is_workspace(life, g, fate) ? CATEGORY_WORKSPACE : CATEGORY_TEMPORARY;
+	if (may_be_workspace(j, life, fate))
+		return CATEGORY_UNKNOWN;
+	return is_workspace(j, life, g, fate) ? CATEGORY_WORKSPACE : CATEGORY_TEMPORARY;
 }
 
 /* Without any backward: has it outlasted its forward into a later one, as the keys and values of a KV cache do? */
@@ -219,8 +230,10 @@ static bool may_be_copy(const struct life *life)
 static enum category born_in_forward(struct judging *j, const struct life *life, const struct group *g,
 				     enum lives_fate fate)
 {
-	if (is_workspace(life, g, fate))
+	if (is_workspace(j, life, g, fate))
 		return CATEGORY_WORKSPACE;
+	if (may_be_workspace(j, life, fate))
+		return CATEGORY_UNKNOWN;
 	if ((fate == FATE_KEPT || (!end_tells(life) && usual_fate(j, life, FATE_SHORT) == FATE_KEPT)) &&
 	    may_be_copy(life) && is_copy(j, life, g))
 		return CATEGORY_PARAMETER; /* an average of the weights that a forward keeps, or that was made with nodes */
@@ -367,7 +380,7 @@ static enum category born_elsewhere(struct judging *j, const struct life *life, 
 {
 	bool used = life->death.nr_forwards != life->birth.nr_forwards;
 
-	if (is_workspace(life, g, fate))
+	if (is_workspace(j, life, g, fate))
 		return CATEGORY_WORKSPACE;
 	if (!j->process->phases.has_begun)
 		return CATEGORY_UNKNOWN; /* no forward shows what it uses, nor what it makes */
@@ -419,9 +432,11 @@ static enum category category_of(struct judging *j, const struct life *block)
 	/* A parametrization's forward may be the first to multiply matrices: the library's workspace is no parameter. */
 	if (told < NR_CATEGORIES && !(told == CATEGORY_PARAMETER && life.birth.phase == PHASE_FORWARD && !is_tensor(g)))
 		return told;
+	if (j->process->imported && g->python_stack <= TFMT_STACK_NO_PYTHON && !g->native_stack)
+		return CATEGORY_UNKNOWN; /* neither where it was made, nor in what phase */
 	switch (life.birth.phase) {
 	case PHASE_OPTIMIZER:
-		category = born_in_optimizer(&life, g, kept);
+		category = born_in_optimizer(j, &life, g, kept);
 		break;
 	case PHASE_BACKWARD:
 		category = born_in_backward(j, &life, g, fate);

@@ -106,6 +106,17 @@ def test_out_of_memory_is_explained(vramtrace, snapshot):
     assert "snapshots.py:" in done.stdout and "in fill" in done.stdout
 
 
+def test_no_block_is_a_workspace_for_want_of_a_shape(vramtrace, snapshot):
+    """No snapshot has shapes: an output that is kept, or a gradient made where no stack was taken, may be anything."""
+    for moment in ("peak", "end"):
+        done = vramtrace.call("export", "-f", "ndjson", "--what", "blocks", "--at", moment, snapshot("train"))
+        blocks = [json.loads(line) for line in done.stdout.splitlines()]
+        assert {block["category"] for block in blocks} <= {"parameter", "optimizer_state", "temporary", "unknown"}
+        assert all(block["category"] == "unknown" for block in blocks if not block["site"])
+    outputs = [block["category"] for block in blocks if block["size"] in [64 * step * 512 * 4 for step in range(1, 5)]]
+    assert len(outputs) >= 4 and set(outputs) == {"unknown"}
+
+
 def test_labels_are_ranges(vramtrace, snapshot):
     (device,) = vramtrace.json("peak", "--by", "range", snapshot("labels"))["devices"]
     assert "loading" in json.dumps(device)
