@@ -380,6 +380,35 @@ static int read_traces(struct snapshotreader *r, struct pickle_value list)
 	return 0;
 }
 
+/* One list, as the memory is of no device. PyTorch before 2.14 has neither; later ones an empty one if it was not asked for. */
+static void read_host(struct snapshotreader *r, struct pickle_value segments, struct pickle_value entries)
+{
+	struct taken *t = taken_of(r, entries, TAKEN_ENTRIES);
+	struct snapshot *s = r->s;
+	uint32_t nr;
+	const struct pickle_value *item = pickle_items(r->p, segments, &nr);
+
+	for (uint32_t i = 0; i < nr; i++) {
+		struct snapshot_segment g = {
+			.address = number_of(pickle_get(r->p, item[i], WORD_address)),
+			.size = number_of(pickle_get(r->p, item[i], WORD_total_size)),
+			.stack = stack_of(pickle_get(r->p, item[i], WORD_frames)),
+		};
+
+		s->host_segment = heap_grow(s->host_segment, &s->host_segments_room, s->nr_host_segments + 1,
+					    sizeof(*s->host_segment));
+		s->host_segment[s->nr_host_segments++] = g;
+	}
+	if (t) {
+		s->host = (struct snapshot_device){ .entry = t->item, .nr_entries = t->nr };
+		t->item = NULL;
+		t->nr = t->room = 0;
+	}
+	s->has_host = s->nr_host_segments || s->host.nr_entries;
+	if (s->has_host)
+		note_device(s, 0); /* whose context the driver's calls are made in */
+}
+
 static void read_annotations(struct snapshotreader *r, struct pickle_value list)
 {
 	struct taken *t = taken_of(r, list, TAKEN_ANNOTATIONS);
@@ -441,6 +470,7 @@ static int read_top(struct snapshotreader *r, struct pickle_value top)
 	read_settings(r, pickle_get(r->p, top, WORD_allocator_settings));
 	if (read_segments(r, segments) || read_traces(r, traces))
 		return -1;
+	read_host(r, pickle_get(r->p, top, WORD_host_segments), pickle_get(r->p, top, WORD_host_traces));
 	read_annotations(r, pickle_get(r->p, top, WORD_external_annotations));
 	return 0;
 }
@@ -499,6 +529,8 @@ void snapshot_release(struct snapshot *s)
 		free(s->device[i].entry);
 	framestacks_release(&s->stacks);
 	keyset_release(&s->streams);
+	free(s->host.entry);
+	free(s->host_segment);
 	free(s->settings.conf);
 	free(s->annotation);
 	free(s->segment);

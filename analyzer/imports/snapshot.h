@@ -72,6 +72,10 @@ struct snapshot {
 	struct snapshot_block *block;
 	size_t nr_blocks, blocks_room;
 	struct snapshot_device device[TFMT_NR_DEVICES];
+	struct snapshot_device host;           /* page-locked memory of the host */
+	struct snapshot_segment *host_segment;
+	size_t nr_host_segments, host_segments_room;
+	bool has_host; /* that was recorded */
 	uint32_t nr_devices; /* the highest that something is known of + 1 */
 	struct snapshot_annotation *annotation;
 	size_t nr_annotations, annotations_room;

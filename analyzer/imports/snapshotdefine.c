@@ -77,6 +77,8 @@ static void define_facts(const struct snapshot *s, struct tracemaker *t)
 	tracemaker_info(t, "stacks", !s->stacks.pairs.nr ? "none" : s->stacks.has_native ? "full" : "python");
 	if (s->settings.conf && *s->settings.conf)
 		tracemaker_info(t, "allocator_conf", s->settings.conf);
+	if (s->has_host)
+		tracemaker_info(t, "imported_host", "pinned");
 	if (!s->has_times)
 		tracemaker_info(t, "note", "the snapshot has no times: each entry counts as a microsecond");
 }

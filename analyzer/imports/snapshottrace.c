@@ -11,6 +11,7 @@
 
 #include "analyzer/base/heap.h"
 #include "analyzer/imports/snapshotdefine.h"
+#include "analyzer/imports/snapshothost.h"
 #include "analyzer/imports/snapshotplay.h"
 #include "analyzer/imports/snapshotranges.h"
 #include "analyzer/imports/tracemaker.h"
@@ -25,6 +26,7 @@ struct snapshottrace {
 	struct snapshotplay play[TFMT_NR_DEVICES];
 	size_t at[TFMT_NR_DEVICES]; /* the next entry */
 	struct snapshotranges ranges;
+	struct snapshothost host;
 	uint64_t time_ns;           /* of what is written next */
 	uint64_t nr_pages;          /* written so far */
 };
@@ -430,22 +432,27 @@ static void write_entries(struct snapshottrace *w)
 
 		set_time(w, e);
 		snapshotranges_until(&w->ranges, w->s, &w->t, w->time_ns);
+		snapshothost_until(&w->host, w->s, &w->t, w->time_ns);
 		w->at[next] += write_entry(w, &w->play[next], w->at[next]);
 	}
 	snapshotranges_until(&w->ranges, w->s, &w->t, UINT64_MAX);
+	snapshothost_until(&w->host, w->s, &w->t, UINT64_MAX);
+}
+
+static uint64_t earlier_time_us(const struct snapshot_device *d, uint64_t first)
+{
+	for (size_t k = 0; k < d->nr_entries; k++)
+		if (d->entry[k].time_us && d->entry[k].time_us < first)
+			first = d->entry[k].time_us;
+	return first;
 }
 
 static uint64_t first_time_us(const struct snapshot *s)
 {
-	uint64_t first = UINT64_MAX;
+	uint64_t first = earlier_time_us(&s->host, UINT64_MAX);
 
 	for (uint32_t i = 0; i < s->nr_devices; i++)
-		for (size_t k = 0; k < s->device[i].nr_entries; k++) {
-			uint64_t time = s->device[i].entry[k].time_us;
-
-			if (time && time < first)
-				first = time;
-		}
+		first = earlier_time_us(&s->device[i], first);
 	return first == UINT64_MAX ? 0 : first;
 }
 
@@ -472,13 +479,16 @@ int snapshottrace_write(struct snapshot *s, const struct tfmt_header *header, in
 		snapshotplay_begin(&w->play[i], s, i);
 		write_beginning(w, &w->play[i]);
 	}
+	snapshothost_begin(&w->host, s, &w->t, w->time_ns);
 	write_entries(w);
+	result->nr_unexplained += w->host.nr_unexplained;
 	for (uint32_t i = 0; i < s->nr_devices; i++) {
 		write_end(w, &w->play[i]);
 		result->nr_unexplained += w->play[i].nr_unexplained;
 		snapshotplay_release(&w->play[i]);
 	}
 	snapshotranges_release(&w->ranges);
+	snapshothost_release(&w->host);
 	err = tracemaker_close(&w->t);
 	result->nr_events = w->t.nr_events;
 	result->error = w->t.error;

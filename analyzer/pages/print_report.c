@@ -49,6 +49,19 @@ static void json_places(struct emit *e, const struct replay *m, struct replay_pr
 	readplaces_release(&places);
 }
 
+/* Memory of the host that the driver knows. Of what other tools recorded only what they had. */
+static void json_host(struct emit *e, const struct replay_process *p)
+{
+	bool has_pinned = !p->imported || tfmt_reader_info_value(p->reader, "imported_host");
+
+	emit_object_begin(e, "pinned", NULL);
+	print_optional(e, "peak_bytes", has_pinned ? (int64_t)books_host(p->books)->pinned_peak_bytes : -1);
+	emit_object_end(e);
+	emit_object_begin(e, "managed", NULL);
+	print_optional(e, "peak_bytes", p->imported ? -1 : (int64_t)books_host(p->books)->managed_peak_bytes);
+	emit_object_end(e);
+}
+
 static void json_process(struct emit *e, const struct replay *m, struct replay_process *p)
 {
 	bool exited = p->summary->end == TFMT_PROCESS_EXIT;
@@ -69,12 +82,7 @@ static void json_process(struct emit *e, const struct replay *m, struct replay_p
 	print_optional(e, "kept_from_ns", p->is_kept ? (int64_t)p->kept_ns : -1);
 	emit_string(e, "torch_version", NULL, p->torch);
 	emit_string(e, "allocator_conf", NULL, p->allocator_conf);
-	emit_object_begin(e, "pinned", NULL);
-	emit_uint(e, "peak_bytes", NULL, books_host(p->books)->pinned_peak_bytes);
-	emit_object_end(e);
-	emit_object_begin(e, "managed", NULL);
-	emit_uint(e, "peak_bytes", NULL, books_host(p->books)->managed_peak_bytes);
-	emit_object_end(e);
+	json_host(e, p);
 	json_unsupported(e, p);
 	emit_string(e, "cupti", NULL, tfmt_reader_info_value(p->reader, "cupti"));
 	print_unhooked_calls(e, books_unhooked(p->books));

@@ -117,6 +117,49 @@ def test_no_block_is_a_workspace_for_want_of_a_shape(vramtrace, snapshot):
     assert len(outputs) >= 4 and set(outputs) == {"unknown"}
 
 
+def host_piece(address, size, state="active_allocated"):
+    """As PyTorch 2.14 has page-locked memory in `host_segments`: each is of one block."""
+    return {
+        "device": -1, "address": address, "total_size": size, "allocated_size": size, "active_size": size,
+        "requested_size": size, "stream": 0, "segment_type": "small", "segment_pool_id": (0, 0), "is_expandable": False,
+        "frames": [], "blocks": [{"address": address, "size": size, "requested_size": size, "state": state, "frames": []}],
+    }
+
+
+def host_entry(action, address, size, time_us):
+    return {"action": action, "addr": address, "size": size, "stream": 0, "time_us": time_us, "compile_context": "",
+            "user_metadata": "", "pool_id": (0, 0), "frames": [{"name": "load", "filename": "job.py", "line": 7}]}
+
+
+def test_page_locked_memory_of_the_host(vramtrace, tmp_path):
+    """One piece was there before, one comes and goes, one comes and stays."""
+    entries = [
+        host_entry("segment_alloc", 0x10000, 3 << 20, 1000), host_entry("alloc", 0x10000, 3 << 20, 1001),
+        host_entry("free_requested", 0x10000, 3 << 20, 1002), host_entry("free_completed", 0x10000, 3 << 20, 1003),
+        host_entry("segment_free", 0x10000, 3 << 20, 1004), host_entry("segment_alloc", 0x900000, 1 << 20, 1005),
+    ]
+    taken = {"segments": [], "device_traces": [[]], "host_traces": entries,
+             "host_segments": [host_piece(0x400000, 2 << 20), host_piece(0x900000, 1 << 20, "inactive")]}
+    path = tmp_path / "host.pickle"
+    path.write_bytes(pickle.dumps(taken, 4))
+    assert vramtrace.json("report", path)["process_list"][0]["pinned"]["peak_bytes"] == 5 << 20
+    events = [(event["kind"], event["space"], event["address"], event["size"]) for event in vramtrace.events(path)]
+    assert events == [
+        ("driver_alloc", "pinned", 0x400000, 2 << 20), ("driver_alloc", "pinned", 0x10000, 3 << 20),
+        ("driver_free", "pinned", 0x10000, 3 << 20), ("driver_alloc", "pinned", 0x900000, 1 << 20),
+    ]
+    made = vramtrace.json("import", path, "-o", tmp_path / "host.vtr")
+    assert made["unexplained"] == 0 and vramtrace.json("verify", tmp_path / "host.vtr")["verdict"] == "whole"
+
+
+def test_what_no_snapshot_has_is_null(vramtrace, snapshot):
+    """Neither page-locked memory, which was not asked for, nor managed memory, nor the GPU's capacity."""
+    report = vramtrace.json("report", snapshot("train"))
+    process, device = report["process_list"][0], report["devices"][0]
+    assert (process["pinned"]["peak_bytes"], process["managed"]["peak_bytes"]) == (None, None)
+    assert (device["capacity_bytes"], device["name"], device["residual"]["peak_bytes"]) == (None, None, None)
+
+
 def test_labels_are_ranges(vramtrace, snapshot):
     (device,) = vramtrace.json("peak", "--by", "range", snapshot("labels"))["devices"]
     assert "loading" in json.dumps(device)
