@@ -26,15 +26,15 @@ void livesteps_note(struct livesteps *s, const struct steps *steps, uint64_t tim
 			(struct livesteps_mark){ b->ordinal[b->nr_bounds - 1], time_ns };
 }
 
-void livesteps_rise_note(struct livesteps_rise *r, const struct livesteps *s, uint64_t allocated_bytes)
+void livesteps_rise_note(struct livesteps_rise *r, const struct livesteps *s, uint64_t before_bytes, uint64_t now_bytes)
 {
 	if (r->nr_marks != s->nr_marks) {
 		r->before[s->nr_marks % LIVESTEPS_SPANS] = r->peak_bytes - r->level_bytes;
-		r->level_bytes = r->peak_bytes = allocated_bytes;
+		r->level_bytes = r->peak_bytes = before_bytes;
 		r->nr_marks = s->nr_marks;
 	}
-	if (allocated_bytes > r->peak_bytes)
-		r->peak_bytes = allocated_bytes;
+	if (now_bytes > r->peak_bytes)
+		r->peak_bytes = now_bytes;
 }
 
 /* The mark of a boundary; NULL: it is too long ago. */

@@ -30,8 +30,8 @@ struct livesteps_rise {
 /* Note an event that has been entered: has a cycle or a step begun with it? */
 void livesteps_note(struct livesteps *s, const struct steps *steps, uint64_t time_ns);
 
-/* Likewise of the device that has so much allocated now. */
-void livesteps_rise_note(struct livesteps_rise *r, const struct livesteps *s, uint64_t allocated_bytes);
+/* Likewise of the device that had so much allocated before it, and has now: the event that begins a step belongs to it. */
+void livesteps_rise_note(struct livesteps_rise *r, const struct livesteps *s, uint64_t before_bytes, uint64_t now_bytes);
 
 struct livesteps_pace {
 	uint32_t nr_steps; /* 0: no step is seen yet */

@@ -74,9 +74,9 @@ static void note(struct livetrace *t, const struct books *books, uint32_t ordina
 
 	if (t->interval_ns)
 		raise(interval_at(d, (t->start_ns + time_ns) / t->interval_ns), &now);
+	livesteps_rise_note(&d->rise, &t->steps, d->now.allocated, now.allocated);
 	d->now = now;
 	raise(&d->since, &now);
-	livesteps_rise_note(&d->rise, &t->steps, now.allocated);
 }
 
 static void observe(void *ctx, const struct replay_process *p, const struct tfmt_event *ev, uint64_t time_ns)

@@ -39,7 +39,7 @@ struct livetrace {
 };
 
 /*
- * Follow a trace with this header. Returns NULL if it cannot be read; nothing is said of it. `interval_ns` 0: keep no
+ * Follow a trace with this header. Returns NULL if it cannot be read, after a message. `interval_ns` 0: keep no
  * intervals.
  */
 struct livetrace *livetrace_open(const char *path, const struct tfmt_header *header, uint64_t interval_ns);

@@ -30,10 +30,10 @@ def wait_for(condition, what):
 class Job:
     """A program that is being recorded; its steps can be waited for."""
 
-    def __init__(self, vramtrace, folder, *arguments, options=()):
+    def __init__(self, vramtrace, folder, *arguments, options=(), **more):
         folder.mkdir(exist_ok=True)
         self.path, self.said = folder / "job.vtr", folder / "stdout"
-        argv = vramtrace.run_argv(self.path, python("live.py", *arguments), options=options)
+        argv = vramtrace.run_argv(self.path, python("live.py", *arguments), options=options, **more)
         with open(self.said, "w") as stdout:
             self.run = subprocess.Popen(
                 [str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.DEVNULL,
@@ -48,11 +48,15 @@ class Job:
         assert self.run.poll() is None
         return self
 
+    @staticmethod
+    def children(pid):
+        listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
+        return [int(word) for word in listed.stdout.split()]
+
     @property
     def pid(self):
         """Of the program itself, not of `run`."""
-        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.run.pid)], capture_output=True, text=True)
-        return int(children.stdout.split()[0])
+        return self.children(self.run.pid)[0]
 
     def kill(self):
         os.kill(self.pid, signal.SIGKILL)
@@ -61,7 +65,8 @@ class Job:
     def end(self):
         if self.run.poll() is None:
             with contextlib.suppress(IndexError, ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+                for pid in [*self.children(self.pid), self.pid]:
+                    os.kill(pid, signal.SIGKILL)
         self.run.wait(LIMIT_S)
 
 
@@ -227,8 +232,8 @@ class Tmux:
         return self("capture-pane", "-p")
 
     def wait(self, pattern):
-        wait_for(lambda: re.search(pattern, self.screen()), pattern)
-        return self.screen()
+        """The first screen that has this."""
+        return wait_for(lambda: next((page for page in [self.screen()] if re.search(pattern, page)), None), pattern)
 
 
 @pytest.fixture
@@ -278,6 +283,47 @@ def test_rows_are_selected_and_scrolled_to(vramtrace, job, tmux):
     tmux("send-keys", "Up")
     tmux.wait(rf"(?m)^ *{pids[0]} +0 ")
     jobs[0].kill(), jobs[1].kill()
+    tmux.wait("all have ended")
+    tmux("send-keys", "q")
+    tmux.wait("status 0")
+
+
+def growth(page):
+    """MiB a step, of each row."""
+    return [int(mib) for mib in re.findall(r"\+(\d+)\.0+ MiB a step", page)]
+
+
+def test_each_gpu_of_a_process_has_a_row(vramtrace, job, tmux):
+    running = job("--keep", 16, "--devices", 2, gpu="2xh100")
+    running.wait_for_step(8)
+    tmux.start([vramtrace.program, "top", "--sort", "pid", running.path], 100, 40)
+    page = tmux.wait(r"(?s)MiB a step.*MiB a step")
+    pid = str(running.pid)
+    assert [row[:2] for row in rows(page)] == [(pid, "0"), (pid, "1")]
+    assert growth(page) == [16, 32]
+    tmux("send-keys", "s")  # by used: GPU 0 has the model besides, GPU 1 soon holds more
+    page = tmux.wait(rf"(?m)by used[^\n]*\n(?s:.*?)^ *{pid} +1 (?s:.*)^ *{pid} +0 ")
+    running.kill()
+    page = tmux.wait(r"all have ended")
+    device = vramtrace.json("report", running.path)["devices"]
+    assert len(device) == 2 and page.count(": killed (SIGKILL), ") == 2
+    tmux("send-keys", "q")
+    tmux.wait("status 0")
+
+
+def test_ranks_are_told_apart(vramtrace, job, tmux):
+    """One is killed: the others go on, and the page says which."""
+    running = job("--keep", 8, "--ranks", 2, gpu="2xh100")
+    wait_for(lambda: running.nr_steps() >= 16, "steps of both")
+    tmux.start([vramtrace.program, "top", "--sort", "growth", running.path], 110, 40)
+    page = tmux.wait(r"(?s)MiB a step.*MiB a step")
+    assert re.findall(r"live.py, rank (\d) on ", page) == ["1", "0"]
+    assert growth(page) == [16, 8]
+    (pid,) = [pid for pid, device, *_ in rows(page) if device == "1"]
+    os.kill(int(pid), signal.SIGKILL)
+    page = tmux.wait(r"rank 1 on [^\n]*: killed \(SIGKILL\), ")
+    assert re.search(r"rank 0 on [^\n]*: running, ", page)
+    os.kill(int(next(row[0] for row in rows(page) if row[0] != pid)), signal.SIGKILL)
     tmux.wait("all have ended")
     tmux("send-keys", "q")
     tmux.wait("status 0")
