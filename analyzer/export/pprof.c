@@ -20,7 +20,7 @@ enum { PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE = 2, PROFILE_LOCATION = 4, PROFIL
        PROFILE_TIME = 9, PROFILE_DURATION = 10, PROFILE_COMMENT = 13, PROFILE_DEFAULT_TYPE = 14 };
 enum { VALUE_TYPE = 1, VALUE_UNIT = 2 };
 enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE = 2, SAMPLE_LABEL = 3 };
-enum { LABEL_KEY = 1, LABEL_STRING = 2, LABEL_NUMBER = 3 };
+enum { LABEL_KEY = 1, LABEL_STRING = 2, LABEL_NUMBER = 3, LABEL_UNIT = 4 };
 enum { LOCATION_ID = 1, LOCATION_LINE = 4 };
 enum { LINE_FUNCTION = 1, LINE_NUMBER = 2 };
 enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3, FUNCTION_FILE = 4 };
@@ -101,11 +101,13 @@ static void put_location(struct pprof *p, const struct frame *f)
 
 /* ---- samples ----------------------------------------------------------------------------------- */
 
+/* With a unit, as pprof takes a number that is 0 and has none for no label: the first GPU and rank would have none. */
 static void label_number(struct pprof *p, const char *key, uint64_t value)
 {
 	wire_clear(&p->inner);
 	wire_uint(&p->inner, LABEL_KEY, string(p, key));
 	wire_uint(&p->inner, LABEL_NUMBER, value);
+	wire_uint(&p->inner, LABEL_UNIT, string(p, "count"));
 	wire_message(&p->part, SAMPLE_LABEL, &p->inner);
 }
 

@@ -31,7 +31,10 @@ print(json.dumps({
         {
             "values": list(sample.value),
             "frames": [frame for location in sample.location_id for frame in locations[location]],
-            "labels": {text[l.key]: text[l.str] if l.str else l.num for l in sample.label},
+            # As pprof itself has it: without a unit a number that is 0 is no label.
+            "labels": {
+                text[l.key]: text[l.str] if l.str else l.num for l in sample.label if l.str or l.num or l.num_unit
+            },
         }
         for sample in profile.sample
     ],

