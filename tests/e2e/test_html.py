@@ -357,6 +357,9 @@ def test_compare(vramtrace, recorded, leak, tmp_path, open_page):
     diff = vramtrace.json("diff", recorded("gpt.py").path, leak.path)
     assert diff["devices"] and "What differs" in opened.text("#compare")
     assert opened.page.locator("#compare canvas").count() == 2
+    for fact in diff["differences"]:  # the GPUs' sizes differ
+        assert f"{fact['what']}: {fact['before']} before, {fact['after']} after" in opened.text("#compare")
+    assert diff["differences"]
 
 
 def test_a_program_without_pytorch(vramtrace, tmp_path, open_page):

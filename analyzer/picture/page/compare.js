@@ -16,7 +16,7 @@ function drawCompare(app) {
 	const plots = pictures.map((p, i) => ({ device: p.devices[0], canvas: element("canvas", { role: "img", "aria-label": "memory over time", style: "height:9rem" }), path: app.data.recordings[i].path }));
 	section.replaceChildren(element("h2", { id: "compare-title" }, "What differs"),
 		element("p", {}, "From ", element("code", {}, diff.before), " to ", element("code", {}, diff.after), "."),
-		element("ul", {}, diff.differences.map((d) => element("li", {}, typeof d === "string" ? d : d.text ?? JSON.stringify(d)))),
+		element("ul", {}, diff.differences.map((d) => element("li", {}, `${d.what}: ${d.before} before, ${d.after} after`))),
 		element("div", { class: "columns" }, plots.filter((p) => p.device).map((p, i) => element("div", {}, element("h3", {}, `${i ? "After" : "Before"}: ${p.path}`), element("div", { class: "plot" }, p.canvas)))),
 		element("p", { class: "hint" }, `Both on one scale: up to ${bytesText(top)} and ${timeText(end)}. All below is of the second.`),
 		...diff.devices.flatMap((d) => [differenceTable("Figures", d.figures), differenceTable("By what it is for", d.category), differenceTable("By line", d.stacks), differenceTable("By module", d.module), differenceTable("By library", d.library)]).filter(Boolean));

@@ -123,7 +123,7 @@ class AddressMap {
 		const large = all.flatMap((s) => s.blocks), sparse = torchs.filter((p) => p.held && 2 * p.held <= p.bytes);
 		const least = Math.min(...large.map((row) => d.rows.bytes[row])), smallBlocks = of(all, "smallBlocks"), kept = of(sparse, "bytes") - of(sparse, "held");
 		$("map-line").textContent = [`${countText(pieces.length, "piece")} of ${bytesText(total)} taken from the driver after ${timeText(this.app.time)}; PyTorch's have ${bytesText(of(torchs, "bytes"))}, of which blocks fill ${bytesText(of(torchs, "held"))}:`,
-			`${countText(large.length, "block")} one by one${large.length ? `, the least of ${bytesText(least)}` : ""}, and ${bytesText(of(all, "small"))} in ${countText(smallBlocks, "small block")} summed up.`,
+			`${countText(large.length, "block")} one by one${large.length ? `, the least of ${bytesText(least)}` : ""}${smallBlocks ? `, and ${bytesText(of(all, "small"))} in ${countText(smallBlocks, "small block")} summed up` : ""}.`,
 			kept && `${bytesText(kept)} is kept free by few blocks in ${countText(sparse.length, "piece")}.`,
 			this.elsewhere && `${bytesText(this.elsewhere)} of blocks lies in pieces that are not listed.`,
 			notDrawn && `${countText(notDrawn, "smaller piece")} not drawn.`, leftOut && `${countText(leftOut, "small piece")} of all times left out of this page.`].filter(Boolean).join(" ");
