@@ -6,11 +6,13 @@ usage: bench_export.py [--events N] [--rounds N]     (`make bench`; the build is
 
 The steps of a GPT over and over, as a trace of so many events; each format is written of it, and the page of html, one after
 the other in turn, the median of the rounds is shown. Beside them `report`, which reads the same and writes
-nothing: what they take above that is theirs.
+nothing: what they take above that is theirs. At last the page is opened in Debian's browser, where it is there: how long until
+it can be used.
 """
 
 import argparse
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -65,6 +67,21 @@ def written(output):
     return size
 
 
+def opened_ms(page, rounds):
+    """Milliseconds until the page has drawn itself and answers, by its own clock, each time in a new tab."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
+        for _ in range(rounds):
+            tab = browser.new_page()
+            tab.goto(page.as_uri())
+            tab.wait_for_selector("html[data-ready]")
+            yield int(tab.evaluate("document.documentElement.dataset.ready"))
+            tab.close()
+        browser.close()
+
+
 def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--events", type=int, default=1_000_000)
@@ -85,12 +102,17 @@ def main():
                 seconds.setdefault(name, []).append(took)
                 memory[name] = max(most, memory.get(name, 0))
                 size[name] = written(output)
+        page = Path(folder) / "page.html"
+        subprocess.run([build / "vramtrace", "html", "-o", page, trace], check=True, stderr=subprocess.DEVNULL)
+        opened = list(opened_ms(page, wanted.rounds)) if shutil.which("chromium") else []
     print(f"| {wanted.events:,} events | time | of `report` | million events a second | memory | file |\n|---|---|---|---|---|---|")
     report = statistics.median(seconds["report"])
     for name, times in seconds.items():
         median = statistics.median(times)
         print(f"| {name} | {median:.2f} s | {median / report:.1f} | {wanted.events / median / 1e6:.2f} | "
               f"{memory[name]:.0f} MiB | {size[name] / 1e6:.1f} MB |")
+    if opened:
+        print(f"\nThe page answers after {statistics.median(opened):.0f} ms ({min(opened)} to {max(opened)}).")
 
 
 main()
