@@ -362,6 +362,17 @@ def test_compare(vramtrace, recorded, leak, tmp_path, open_page):
     assert diff["differences"]
 
 
+def test_what_is_taken_beside_pytorch(vramtrace, tmp_path, open_page):
+    """Memory that the program takes from the driver itself: a line of its own, and a layer of its own by library."""
+    code = DRIVER_ONLY + "import torch; a = torch.zeros(1 << 28, device='cuda')\n"
+    job = vramtrace.record(tmp_path / "beside.vtr", [sys.executable, "-c", code])
+    opened = open_page(write(vramtrace, tmp_path, job.path))
+    assert "taken from the driver" in opened.text("#legend")
+    opened.page.select_option("#colour-by", "library")
+    assert {"torch", "program"} <= set(opened.text("#legend").split("\n"))
+    assert "PyTorch's have 1.00 GiB" in opened.text("#map-line") and " of 4.00 GiB taken" in opened.text("#map-line")
+
+
 def test_a_program_without_pytorch(vramtrace, tmp_path, open_page):
     """What the driver gave stands for the blocks."""
     job = vramtrace.record(tmp_path / "plain.vtr", [sys.executable, "-c", DRIVER_ONLY])

@@ -91,6 +91,12 @@ class AddressMap {
 			c.fillStyle = isTorchs ? free : style("--soft");
 			c.fillRect(margin.left, y, Math.max(1, segment.bytes * scale), pitch - 2);
 			this.places.push({ segment, row: -1, x: margin.left, width: segment.bytes * scale, y });
+			if (!isTorchs && pitch > 10 && segment.bytes * scale > 60) {
+				c.fillStyle = style("--page");
+				c.textAlign = "left";
+				c.textBaseline = "middle";
+				c.fillText(segment.owner ?? "unknown", margin.left + 6, y + pitch / 2 - 1);
+			}
 			for (const row of segment.blocks) {
 				const x = margin.left + (d.rows.address[row] - segment.address) * scale, w = Math.max(1, d.rows.bytes[row] * scale);
 				c.fillStyle = this.app.lives.colour(row);

@@ -140,10 +140,18 @@ class Timeline {
 			this.layers.push({ name: "not listed", colour: "#c3c7cb", bytes: missing });
 	}
 
+	/** What was taken from the driver beside PyTorch's segments; where there are no tensors, that is stacked. */
+	drawsDriver() {
+		const { reserved_bytes, driver_bytes } = this.device.points;
+		return this.device.hasTensors && driver_bytes.some((b, i) => b !== reserved_bytes[i]);
+	}
+
 	drawLegend() {
 		const d = this.device, lines = [];
 		if (d.hasTensors)
 			lines.push(["reserved by PyTorch", "rule", "--text"]);
+		if (this.drawsDriver())
+			lines.push(["taken from the driver", "rule dots", "--soft"]);
 		if (d.points.used_bytes.some((b) => b > 0))
 			lines.push(["in use on the GPU", "rule dash", "--soft"]);
 		if (d.capacity)
@@ -288,7 +296,7 @@ class Timeline {
 		let top = 1;
 		for (const i of chosen)
 			if (i >= 0)
-				top = Math.max(top, this.total[i], p.reserved_bytes[i], p.used_bytes[i]);
+				top = Math.max(top, this.total[i], p.reserved_bytes[i], p.driver_bytes[i], p.used_bytes[i]);
 		if (d.capacity && d.capacity < 1.5 * top)
 			top = Math.max(top, d.capacity);
 		const y = d3.scaleLinear([0, top * 1.06], [floor, margin.top]);
@@ -303,6 +311,8 @@ class Timeline {
 			this.drawLayer(c, chosen, layer, base, y);
 		if (d.hasTensors)
 			this.drawLine(c, chosen, p.reserved_bytes, y, style("--text"), [], 1.5);
+		if (this.drawsDriver())
+			this.drawLine(c, chosen, p.driver_bytes, y, style("--soft"), [2, 3], 1.2);
 		if (p.used_bytes.some((b) => b > 0))
 			this.drawLine(c, chosen, p.used_bytes, y, style("--soft"), [6, 3], 1.2);
 		this.drawMarks(c, y, floor, chosen);
