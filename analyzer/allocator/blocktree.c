@@ -45,8 +45,11 @@ static uint32_t tree_join(struct segments *s, uint32_t a, uint32_t b)
 	return b;
 }
 
+/* Above it only what is free there can become more: no child needs to be asked. */
 uint32_t blocktree_insert(struct segments *s, uint32_t at, uint32_t n)
 {
+	uint64_t free_bytes = blocktree_free_bytes(&s->block[n]);
+
 	if (!at || s->block[n].priority > s->block[at].priority) {
 		tree_split(s, at, s->block[n].address, &s->block[n].left, &s->block[n].right);
 		pull_up(s, n);
@@ -56,10 +59,12 @@ uint32_t blocktree_insert(struct segments *s, uint32_t at, uint32_t n)
 		s->block[at].left = blocktree_insert(s, s->block[at].left, n);
 	else
 		s->block[at].right = blocktree_insert(s, s->block[at].right, n);
-	pull_up(s, at);
+	if (free_bytes > s->block[at].max_free)
+		s->block[at].max_free = free_bytes;
 	return at;
 }
 
+/* Above it nothing changes unless it was the largest that is free. */
 uint32_t blocktree_remove(struct segments *s, uint32_t at, uint32_t n)
 {
 	if (at == n)
@@ -68,18 +73,21 @@ uint32_t blocktree_remove(struct segments *s, uint32_t at, uint32_t n)
 		s->block[at].left = blocktree_remove(s, s->block[at].left, n);
 	else
 		s->block[at].right = blocktree_remove(s, s->block[at].right, n);
-	pull_up(s, at);
+	if (blocktree_free_bytes(&s->block[n]) == s->block[at].max_free)
+		pull_up(s, at);
 	return at;
 }
 
-void blocktree_changed(struct segments *s, uint32_t at, uint32_t n)
+/* What has not changed itself changes nothing above it. */
+bool blocktree_changed(struct segments *s, uint32_t at, uint32_t n)
 {
-	if (at != n) {
-		bool is_left = s->block[n].address < s->block[at].address;
+	bool is_left = s->block[n].address < s->block[at].address;
+	uint64_t before = s->block[at].max_free;
 
-		blocktree_changed(s, is_left ? s->block[at].left : s->block[at].right, n);
-	}
+	if (at != n && !blocktree_changed(s, is_left ? s->block[at].left : s->block[at].right, n))
+		return false;
 	pull_up(s, at);
+	return s->block[at].max_free != before;
 }
 
 uint32_t blocktree_floor(const struct segments *s, uint64_t address)

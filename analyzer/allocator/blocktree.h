@@ -12,8 +12,8 @@
 uint32_t blocktree_insert(struct segments *s, uint32_t at, uint32_t n);
 uint32_t blocktree_remove(struct segments *s, uint32_t at, uint32_t n);
 
-/* A block's size or state has changed: tell all above it. */
-void blocktree_changed(struct segments *s, uint32_t at, uint32_t n);
+/* A block's size or state has changed: tell all above it. Does that change the largest that is free from `at` on? */
+bool blocktree_changed(struct segments *s, uint32_t at, uint32_t n);
 
 /* The last block that begins at or before the address; 0 = none. */
 uint32_t blocktree_floor(const struct segments *s, uint64_t address);

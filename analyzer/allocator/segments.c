@@ -88,12 +88,13 @@ static uint32_t block_new(struct segments *s)
 	return ++s->nr_blocks;
 }
 
-static void add_block(struct segments *s, uint64_t address, uint64_t size, uint32_t segment, uint8_t state)
+/* Its number; 0: it would have no size. */
+static uint32_t add_block(struct segments *s, uint64_t address, uint64_t size, uint32_t segment, uint8_t state)
 {
 	uint32_t n;
 
 	if (!size)
-		return;
+		return 0;
 	n = block_new(s);
 	s->random = s->random * 1664525 + 1013904223;
 	s->block[n] = (struct segments_block){
@@ -101,6 +102,7 @@ static void add_block(struct segments *s, uint64_t address, uint64_t size, uint3
 	};
 	s->root = blocktree_insert(s, s->root, n);
 	count(s, n, 1);
+	return n;
 }
 
 /* A block ends; if it was live at the mark it is kept as it was. */
@@ -398,11 +400,28 @@ static struct segments_outcome outcome_of(struct segments *s, const struct segme
 	return o;
 }
 
+/* The request's block, cut out of a free one that holds all of it: what is free before and after it stays. */
+static void hand_out(struct segments *s, const struct segments_request *r, uint32_t n)
+{
+	const struct segments_block b = s->block[n];
+	uint64_t before = r->address - b.address;
+
+	if (before) {
+		set_block(s, n, before, SEGMENTS_FREE);
+		n = add_block(s, r->address, r->size, b.segment, SEGMENTS_IDLE);
+	}
+	s->block[n].requested = r->requested && r->requested <= r->size ? r->requested : 0;
+	s->block[n].since_ns = r->time_ns;
+	s->block[n].group = r->group;
+	s->block[n].number = ++s->number;
+	set_block(s, n, r->size, SEGMENTS_LIVE);
+	add_block(s, r->address + r->size, b.size - before - r->size, b.segment, SEGMENTS_FREE);
+}
+
 struct segments_outcome segments_alloc(struct segments *s, const struct segments_request *r)
 {
 	uint32_t n = make_room(s, r), index;
 	struct segments_outcome o;
-	struct segments_block b;
 
 	if (!n) {
 		s->unplaced_bytes += r->size;
@@ -417,20 +436,7 @@ struct segments_outcome segments_alloc(struct segments *s, const struct segments
 			    pool_get(s, r->stream, r->size <= TORCH_SMALL_MAX,
 				     other ? SEGMENTS_OTHER : r->private_id));
 	}
-	n = blocktree_holding(s, r->address);
-	b = s->block[n];
-	drop_block(s, n);
-	add_block(s, b.address, r->address - b.address, index, SEGMENTS_FREE);
-	add_block(s, r->address, r->size, index, SEGMENTS_IDLE);
-	n = find_exact(s, r->address);
-	if (n) {
-		s->block[n].requested = r->requested && r->requested <= r->size ? r->requested : 0;
-		s->block[n].since_ns = r->time_ns;
-		s->block[n].group = r->group;
-		s->block[n].number = ++s->number;
-		set_block(s, n, r->size, SEGMENTS_LIVE);
-	}
-	add_block(s, r->address + r->size, b.address + b.size - r->address - r->size, index, SEGMENTS_FREE);
+	hand_out(s, r, n);
 	return o;
 }
 
