@@ -17,7 +17,7 @@
 /* After the data of a storage: its context and how to delete that, then device and size. */
 #define DATA_TO_DEVICE 24
 #define DATA_TO_BYTES 32
-/* torch::autograd::AutogradMeta: a table, a name, the gradient, then its node. */
+/* torch::autograd::AutogradMeta: a table, a name, the gradient, then its node; and so does that of a view begin. */
 #define META_NAME 8
 #define GRADIENT_TO_NODE 8
 
@@ -31,6 +31,7 @@ void census_torch_find(struct census_torch *t)
 	for (size_t i = 0; i < CENSUS_NR_STORAGE_TABLES; i++)
 		t->storage_table[i] = ip_symbol_of(libraries[i], "_ZTVN3c1011StorageImplE");
 	t->autograd_table = ip_symbol_of("libtorch_cpu.so", "_ZTVN5torch8autograd12AutogradMetaE");
+	t->view_table = ip_symbol_of("libtorch_cpu.so", "_ZTVN5torch8autograd22DifferentiableViewMetaE");
 }
 
 bool census_read_word(const void *at, const void **out)
@@ -127,13 +128,17 @@ static int16_t gradient_offset(const char *meta)
 
 static const char *autograd_of(struct census_layout *l, const void *impl)
 {
-	const char *meta = l->impl ? py_pointer(impl, l->base + 8) : NULL;
+	const char *meta = l->impl ? py_pointer(impl, l->base + 8) : NULL, *table;
+	bool is_known;
 
-	if (!meta || !l->torch->autograd_table || py_pointer(meta, 0) != l->torch->autograd_table + TABLE_HEAD)
+	if (!meta)
 		return NULL;
-	if (!l->gradient)
+	table = py_pointer(meta, 0);
+	is_known = (l->torch->autograd_table && table == l->torch->autograd_table + TABLE_HEAD) ||
+		   (l->torch->view_table && table == l->torch->view_table + TABLE_HEAD);
+	if (is_known && !l->gradient)
 		l->gradient = gradient_offset(meta);
-	return l->gradient ? meta : NULL;
+	return is_known && l->gradient ? meta : NULL;
 }
 
 const void *census_gradient(struct census_layout *l, const void *impl)
@@ -160,6 +165,6 @@ bool census_memory(struct census_layout *l, const void *impl, struct census_memo
 	out->address = (uint64_t)py_long(data, 0);
 	out->bytes = (uint64_t)py_long(data, DATA_TO_BYTES);
 	meta = autograd_of(l, impl);
-	out->has_node = meta && py_pointer(meta, l->gradient + GRADIENT_TO_NODE);
+	out->node = meta ? py_pointer(meta, l->gradient + GRADIENT_TO_NODE) : NULL;
 	return (device == CUDA || device == HIP) && out->address && out->device < TFMT_NR_DEVICES;
 }

@@ -16,7 +16,7 @@
 #define CENSUS_NR_STORAGE_TABLES 3
 struct census_torch {
 	const void *const *tensor_class; /* THPVariableClass: where the class torch.Tensor is */
-	const char *tensor_table, *storage_table[CENSUS_NR_STORAGE_TABLES], *autograd_table;
+	const char *tensor_table, *storage_table[CENSUS_NR_STORAGE_TABLES], *autograd_table, *view_table;
 };
 void census_torch_find(struct census_torch *t);
 
@@ -35,7 +35,7 @@ struct census_layout {
 struct census_memory {
 	uint64_t address, bytes; /* of the storage */
 	uint8_t device;
-	bool has_node; /* its grad_fn is not None */
+	const void *node; /* of autograd's, its grad_fn; NULL: it has none */
 };
 
 /* Where a tensor's object has its TensorImpl, NULL: it has none, or it cannot be told. Sets the layout if need be. */

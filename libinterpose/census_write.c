@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "census_graph.h"
 #include "census_kinds.h"
 #include "pycontainer.h"
 #include "pyframes.h"
@@ -35,6 +36,7 @@ struct census_output {
 	uint32_t next;      /* node: those before it were looked at */
 	struct text *text;  /* by hash */
 	uint32_t nr_texts, nr_tensors;
+	struct census_graph graph;
 	int err;
 };
 
@@ -172,14 +174,15 @@ static void put_object(struct census_output *o, uint32_t node)
 
 static void put_tensor(struct census_output *o, uint32_t object, const struct census_memory *m, uint32_t holders)
 {
-	uint8_t payload[6 * 10], *p = payload;
+	uint8_t payload[7 * 10], *p = payload;
 
 	p = tfmt_put_varint(p, object);
 	p = tfmt_put_varint(p, m->address);
 	p = tfmt_put_varint(p, m->bytes);
 	p = tfmt_put_varint(p, m->device);
-	p = tfmt_put_varint(p, m->has_node ? TFMT_TENSOR_HAS_NODE : 0);
+	p = tfmt_put_varint(p, m->node ? TFMT_TENSOR_HAS_NODE : 0);
 	p = tfmt_put_varint(p, holders);
+	p = tfmt_put_varint(p, census_graph_nodes(&o->graph, m->node));
 	define(o, TFMT_DEF_TENSOR, ++o->nr_tensors, payload, p);
 }
 

@@ -1071,6 +1071,7 @@ struct tfmt_tensor {
 	uint8_t device;
 	uint8_t flags;    /* enum tfmt_tensor_flags */
 	uint32_t holders; /* how many references to the object were met; 0 = not counted */
+	uint32_t nodes;   /* of autograd's that its grad_fn leads to, itself among them; 0 = it has none, or they were not counted */
 };
 
 struct tfmt_census;

@@ -29,7 +29,16 @@ static const char *let_go_of_entries(char *buf, size_t size, const struct namegr
 	return buf;
 }
 
-static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, const struct keeper *k)
+/* A sum of losses, a hidden state: what goes on from step to step, with the graph of all steps. */
+static const char *let_go_of_graph(char *buf, size_t size, const struct namegroup *g)
+{
+	if (g->blocks != 1 || !g->named.has_node || !is_code(g->named.name.text))
+		return NULL;
+	snprintf(buf, size, "x.detach()%s in %s in place of x", g->named.is_number ? ", or x.item()," : "", g->named.name.text);
+	return buf;
+}
+
+static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, const struct keeper *k, bool of_graph)
 {
 	struct keeper container;
 
@@ -43,6 +52,8 @@ static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, 
 		return let_go_of_entries(buf, size, g, k, g->named.has_node);
 	if (groupkeeper_container(&container, g))
 		return let_go_of_entries(buf, size, g, &container, k->kind == TFMT_KIND_AUTOGRAD);
+	if (of_graph)
+		return let_go_of_graph(buf, size, g);
 	if (!keeper_is_variable(k) || g->blocks != 1 || !is_code(k->name.text))
 		return NULL;
 	snprintf(buf, size, "del %s", k->name.text);
@@ -62,7 +73,7 @@ static const char *let_go_of_exception(char *buf, size_t size, const struct name
 	return buf;
 }
 
-const char *letgo_text(char *buf, size_t size, const struct namegroup *g)
+const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool of_graph)
 {
 	struct keeper k, next;
 
@@ -77,7 +88,7 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g)
 	case ROOT_LOCAL:
 	case ROOT_GLOBAL:
 	case ROOT_CLASS:
-		return g->named.use == USE_UNKNOWN ? let_go_of(buf, size, g, &k) : NULL; /* of a model's, all is needed */
+		return g->named.use == USE_UNKNOWN ? let_go_of(buf, size, g, &k, of_graph) : NULL; /* of a model's, all is needed */
 	default:
 		return NULL;
 	}

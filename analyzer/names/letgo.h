@@ -6,9 +6,9 @@
 #include "analyzer/names/namegroups.h"
 
 /*
- * "history.clear()", "losses.append(x.detach()) in place of x": as it would stand in the program. Returns buf; NULL: nothing is
- * certain to do it.
+ * "history.clear()", "losses.append(x.detach()) in place of x": as it would stand in the program. of_graph: it is the graph that
+ * is to go, not the tensors. Returns buf; NULL: nothing is certain to do it.
  */
-const char *letgo_text(char *buf, size_t size, const struct namegroup *g);
+const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool of_graph);
 
 #endif

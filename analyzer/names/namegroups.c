@@ -42,6 +42,7 @@ void namegroups_add(struct namegroups *g, const struct named *named, unsigned ki
 		group->nr_others = named->nr_others;
 	group->bytes += bytes;
 	group->blocks += blocks;
+	group->nodes += named ? named->nodes : 0;
 	group->by_kind[kind % NAMEGROUPS_KINDS] += bytes;
 	g->named_bytes += named ? bytes : 0;
 }

@@ -13,6 +13,7 @@ struct namegroup {
 	struct named named; /* of the largest of the blocks; keepers are its */
 	uint64_t largest_bytes;
 	uint64_t bytes, blocks;
+	uint64_t nodes; /* of autograd's that each of them leads to, all added up */
 	uint64_t by_kind[NAMEGROUPS_KINDS]; /* the bytes */
 	uint32_t nr_others; /* names that a block of the group has besides, at most */
 };

@@ -72,7 +72,7 @@ static void take(struct names *n, struct tfmt_census *census)
 		const struct tfmt_tensor *t = tfmt_census_tensor(census, i);
 
 		if (t->address)
-			c->tensor[c->nr_tensors++] = (struct names_tensor){ t->address, t->object, t->holders, t->device, t->flags,
+			c->tensor[c->nr_tensors++] = (struct names_tensor){ t->address, t->object, t->holders, t->nodes, t->device, t->flags,
 									       t->bytes <= sizeof(uint64_t) };
 	}
 	if (c->nr_tensors)
@@ -287,6 +287,7 @@ static void choose(struct named *out, const struct names_census *c, uint32_t fir
 		out->has_node = c->tensor[i].flags & TFMT_TENSOR_HAS_NODE;
 		out->is_number = c->tensor[i].is_number;
 		out->holders = c->tensor[i].holders;
+		out->nodes = c->tensor[i].nodes;
 		out->name = name;
 	}
 	out->nr_others = (uint32_t)texts.nr_members - 1 + (nr > TENSORS_ASKED ? nr - TENSORS_ASKED : 0);

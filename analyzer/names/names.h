@@ -16,6 +16,7 @@ struct names_tensor {
 	uint64_t address;
 	uint32_t object;
 	uint32_t holders; /* references to it that were met; 0: not counted */
+	uint32_t nodes;   /* as struct tfmt_tensor has it */
 	uint8_t device;
 	uint8_t flags; /* enum tfmt_tensor_flags */
 	bool is_number; /* its storage has no more than one number takes, of any type but complex128 */
@@ -82,6 +83,7 @@ struct named {
 	uint32_t holders;   /* as names_tensor has it */
 	enum objectname_use use;
 	bool has_node; /* it has a grad_fn, and keeps all that it was computed of */
+	uint32_t nodes; /* as struct tfmt_tensor has it */
 	bool is_number; /* as names_tensor has it */
 	struct objectname name;
 };

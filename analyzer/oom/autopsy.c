@@ -316,13 +316,23 @@ static void find_patterns(struct autopsy *a)
 	a->patterns.kept = kepttensors_find(&a->moment);
 }
 
-/* The container that has an entry for each of the most graphs; NULL: a census saw none. */
+/*
+ * What leads to the most nodes of graphs: a sum of losses, a hidden state that goes on from step to step, or the container that
+ * has an entry for each graph. NULL: a census saw none. Older censuses count no nodes: of those the container with most entries.
+ */
 static const struct namegroup *graph_holder(const struct autopsy *a)
 {
 	const struct namegroup *most = NULL;
 	struct keeper container;
 
 	for (size_t i = 0; i < a->holders.nr_groups; i++) {
+		const struct namegroup *g = &a->holders.group[i];
+
+		/* Of a version of PyTorch whose nodes are laid out in another way no more than the first is found. */
+		if (g->is_named && g->nodes > g->blocks && (!most || g->nodes > most->nodes))
+			most = g;
+	}
+	for (size_t i = 0; i < a->holders.nr_groups && (!most || !most->nodes); i++) {
 		const struct namegroup *g = &a->holders.group[i];
 
 		if (g->is_named && groupkeeper_container(&container, g) && (!most || g->blocks > most->blocks))

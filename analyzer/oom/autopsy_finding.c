@@ -35,7 +35,7 @@ void autopsy_let_go(struct autopsy_finding *f)
 	bool frees_all; /* and what it was computed of */
 
 	if ((f->verdict != VERDICT_LEAK && f->verdict != VERDICT_GRAPH_RETENTION) || !f->named ||
-	    !letgo_text(code, sizeof(code), f->named) || !groupkeeper_nearest(&k, &next, f->named))
+	    !letgo_text(code, sizeof(code), f->named, f->verdict == VERDICT_GRAPH_RETENTION) || !groupkeeper_nearest(&k, &next, f->named))
 		return;
 	frees_all = f->named->named.has_node || f->named->bytes > f->bytes;
 	memmove(&f->advice[1], f->advice, nr * sizeof(*f->advice));

@@ -643,7 +643,7 @@ void print_autopsy_finding_objects(struct emit *e, const struct autopsy *a)
 		if (f->named)
 			json_name(e, f->named);
 		if (f->named && is_kept(f))
-			json_let_go(e, f->named);
+			json_let_go(e, f->named, f->verdict == VERDICT_GRAPH_RETENTION);
 		emit_object_end(e);
 	}
 }

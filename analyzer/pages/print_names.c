@@ -96,11 +96,11 @@ const char *print_keeper(char *buf, size_t size, const struct namegroup *g)
 	return buf;
 }
 
-void json_let_go(struct emit *e, const struct namegroup *g)
+void json_let_go(struct emit *e, const struct namegroup *g, bool of_graph)
 {
 	char text[OBJECTNAME_MAX];
 
-	if (emit_is_json(e) && letgo_text(text, sizeof(text), g))
+	if (emit_is_json(e) && letgo_text(text, sizeof(text), g, of_graph))
 		emit_string(e, "let_go_by", NULL, text);
 }
 

@@ -31,7 +31,7 @@ const char *print_lengths(char *buf, size_t size, const struct names *names, con
 void json_lengths(struct emit *e, const struct names *names, const struct namegroup *g);
 
 /* "let_go_by" (letgo.h) of the object that is open; JSON alone. */
-void json_let_go(struct emit *e, const struct namegroup *g);
+void json_let_go(struct emit *e, const struct namegroup *g, bool of_graph);
 
 /* "kept by a list of 200 entries: history, in main() at train.py:31": the nearest keeper. Returns buf. */
 const char *print_keeper(char *buf, size_t size, const struct namegroup *g);

@@ -179,7 +179,7 @@ static bool print_cause_name(struct emit *e, const struct replay_device *d, cons
 		print_wrapped(e, "  ", "    ", print_named(text, sizeof(text), only));
 		if (print_lengths(text, sizeof(text), d->process->names, only))
 			emit_text(e, "  %s", text);
-		if (letgo_text(text, sizeof(text), only))
+		if (letgo_text(text, sizeof(text), only, false))
 			print_wrapped(e, "  let go by ", "    ", text);
 	}
 	namegroups_release(&names);
@@ -400,7 +400,7 @@ static void json_cause_name(struct emit *e, const struct replay_device *d, const
 	if (only) {
 		json_name(e, only);
 		json_lengths(e, d->process->names, only);
-		json_let_go(e, only);
+		json_let_go(e, only, false);
 	}
 	namegroups_release(&names);
 }

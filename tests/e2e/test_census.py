@@ -151,6 +151,17 @@ def test_keepers_are_named(recorded, what):
     assert at_failure(run.path).names()[json.loads(run.stdout)[what]] == {KEEPERS[what]}
 
 
+def test_nodes_of_graphs_are_counted(recorded):
+    """As many as PyTorch's own objects lead to: sums, states that go on, views, functions of the program's own, checkpoints."""
+    run = recorded("census/graphs.py")
+    assert run.status == 0, run.stderr
+    truth, found = {int(address): nodes for address, nodes in json.loads(run.stdout).items()}, {}
+    for tensor in at_failure(run.path).tensors:
+        found[tensor.address] = max(found.get(tensor.address, 0), tensor.nodes)
+    assert {address: found[address] for address in truth} == truth
+    assert max(truth.values()) > 200 and min(truth.values()) == 0
+
+
 def test_modules_train_or_evaluate(vramtrace, tmp_path):
     """As model.train() and model.eval() have left them; what is known of no module is not made up."""
     program = python("oom/causes.py", "ranked")

@@ -32,6 +32,25 @@ KEEPERS = {
 }  # fmt: skip
 
 
+# One tensor that goes on with the graphs of all steps: whose name it has, and what would let go of them.
+GRAPHS = {
+    "in_sum": ("total", "x.detach(), or x.item(), in total in place of x"),
+    "in_state": ("agent.state", "x.detach() in agent.state in place of x"),
+    "in_average": ("center.value", "x.detach() in center.value in place of x"),
+}
+
+
+@pytest.mark.parametrize("way", GRAPHS)
+def test_what_goes_on_with_all_graphs_is_named(vramtrace, tmp_path, way):
+    """By the nodes of autograd that it leads to, which other tensors with a graph, the latest outputs among them, do not."""
+    command = python("oom/graph_keepers.py", way)
+    recording = vramtrace.record(tmp_path / "job.vtr", command, gpu="a10", options=("--simulate-capacity", "4GiB"), env=WITH_NAMES)
+    assert recording.status == 1 and "OutOfMemoryError" in recording.stderr
+    finding = vramtrace.json("oom", recording.path)["findings"][0]
+    assert (finding["verdict"], finding["certainty"]) == ("graph_retention", "proven")
+    assert (finding["name"], finding["let_go_by"]) == GRAPHS[way]
+
+
 @pytest.fixture(scope="module", params=KEEPERS)
 def kept(request, vramtrace, tmp_path_factory):
     path = tmp_path_factory.mktemp(request.param) / "job.vtr"
