@@ -141,6 +141,10 @@ def named(_):
     record("named", [PYTHON / "bin" / "python3", "named.py"], VRAMTRACE_NAMES="oom")
 
 
+def nodes(_):
+    record("nodes", [PYTHON / "bin" / "python3", "nodes.py"], VRAMTRACE_NAMES="oom")
+
+
 def settings(_):
     """No census: it would be one more file."""
     record("settings", [PYTHON / "bin" / "python3", "settings.py"], VRAMTRACE_NAMES="off")
@@ -155,7 +159,7 @@ def imported(_):
     shutil.copyfile(trace, GOLDEN / "imported.vtr")
 
 
-PROGRAMS = {"hurried": hurried, "past-hooks": past_hooks, "named": named, "settings": settings, "imported": imported}
+PROGRAMS = {"hurried": hurried, "past-hooks": past_hooks, "named": named, "nodes": nodes, "settings": settings, "imported": imported}
 
 
 def break_copies():

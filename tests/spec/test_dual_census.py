@@ -13,6 +13,7 @@ import vtf_census
 
 GOLDEN = dual.GOLDEN / "v1" / "named.vtr"
 STEM = GOLDEN.with_suffix("")
+NODES_OF_THE_SUM = 3 * 3 + 3 * 1 + 2  # addition, sum, addmm; the weight transposed; two leaves
 BLOCK = 512  # what the allocator hands out is a multiple of it
 CUT_BY = {vtf_census.NO_MEMORY: "memory", vtf_census.NO_TIME: "time", vtf_census.FAULT: "class", 0: "end"}
 NAMES = {
@@ -26,6 +27,14 @@ NAMES = {
     "Cache.kept[7]": ("Cache.kept[7]", None),
     "main().later": ("later", None),
 }
+
+
+def test_nodes_are_counted():
+    """Of the sum its own node, and of each step an addition, a sum, the layer, its transposed weight; weight and bias are shared."""
+    census = vtf_census.Census(dual.GOLDEN / "v1" / "nodes.1.names")
+    nodes = {census.name(one.object): one.nodes for one in census.tensors}
+    assert nodes["main().total"] == NODES_OF_THE_SUM and nodes["main().view"] == 2
+    assert nodes["main().model.weight"] == 0
 
 
 @pytest.fixture(scope="module")
