@@ -14,6 +14,8 @@
 #include "hooks_torch.h"
 #include "strings.h"
 
+#define TRIES 100000u /* many times a copy's time */
+
 /* The latest ones. A text may be cut: no setting is as long. */
 static struct {
 	_Atomic bool is_taken; /* by somebody who reads or writes it: for the time of a copy */
@@ -21,10 +23,13 @@ static struct {
 	char text[sizeof(ip_env.allocator_conf)];
 } latest;
 
-static void take(void)
+/* In a child that was forked while somebody had them nobody gives them back: then it goes without. */
+static bool take(void)
 {
-	while (atomic_exchange_explicit(&latest.is_taken, true, memory_order_acquire))
-		;
+	for (uint32_t tries = 0; tries < TRIES; tries++)
+		if (!atomic_exchange_explicit(&latest.is_taken, true, memory_order_acquire))
+			return true;
+	return false;
 }
 
 static void give(void)
@@ -34,7 +39,8 @@ static void give(void)
 
 void ip_settings_before(char *text, size_t size)
 {
-	take();
+	if (!take())
+		return;
 	if (latest.is_given && size)
 		*(char *)mempcpy(text, latest.text, strnlen(latest.text, size - 1)) = 0;
 	give();
@@ -45,7 +51,8 @@ static bool is_new(const char *text)
 {
 	bool differs;
 
-	take();
+	if (!take())
+		return true;
 	differs = strncmp(latest.is_given ? latest.text : ip_env.allocator_conf, text, sizeof(latest.text) - 1) != 0;
 	latest.is_given = true;
 	*(char *)mempcpy(latest.text, text, strnlen(text, sizeof(latest.text) - 1)) = 0;
