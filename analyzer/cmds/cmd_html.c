@@ -52,7 +52,7 @@ static const struct opt_help html_help = {
 /* ---- documents --------------------------------------------------------------------------------- */
 
 /* Of one recording, by their places in struct pages.document. */
-enum { REPORT, PICTURE, LEAKS, BY_NAME, BY_MODULE, BY_STACK, ADVISE, NR_QUICK, OOM = NR_QUICK, FRAG, NR_DOCUMENTS };
+enum { REPORT, PICTURE, LEAKS, BY_NAME, BY_MODULE, BY_STACK, NR_QUICK, ADVISE = NR_QUICK, OOM, FRAG, NR_DOCUMENTS };
 
 static struct print_picture_options picture_options; /* of the processes that draw */
 
@@ -131,6 +131,22 @@ static struct outline outline_of(const struct document *report)
 	return outline;
 }
 
+/* What `oom` advises is what `advise` does: it need not be reckoned twice. false: `oom` has found no failure. */
+static bool take_advice(struct document *advise, const struct document *oom)
+{
+	struct json_object *o = oom->text ? json_tokener_parse(oom->text) : NULL, *advice = member(o, "advice");
+	struct json_object *taken = json_object_new_object();
+
+	json_object_object_add(taken, "schema", json_object_new_string("vramtrace/advise/1"));
+	json_object_object_add(taken, "recording", json_object_get(member(o, "recording")));
+	json_object_object_add(taken, "advice", json_object_get(advice));
+	if (advice)
+		advise->text = heap_copy(json_object_to_json_string_ext(taken, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	json_object_put(taken);
+	json_object_put(o);
+	return advice;
+}
+
 /* Replaying PyTorch's allocator takes far longer than all else: of a long recording that is done where it is needed. */
 static void run_slow(struct document *d, const struct html_opts *o)
 {
@@ -138,13 +154,15 @@ static void run_slow(struct document *d, const struct html_opts *o)
 	bool is_long = outline.nr_events > LONG_EVENTS && !o->all;
 
 	if (!is_long) {
-		documents_run(&d[OOM], NR_DOCUMENTS - NR_QUICK);
+		documents_run(&d[ADVISE], NR_DOCUMENTS - NR_QUICK);
 		return;
 	}
 	if (outline.has_failed)
 		documents_run(&d[OOM], 1);
 	else
 		d[OOM].message = heap_copy("memory did not run out");
+	if (!outline.has_failed || !take_advice(&d[ADVISE], &d[OOM]))
+		documents_run(&d[ADVISE], 1);
 	d[FRAG].message = heap_copy("left out of this page because the recording is long: "
 				    "'vramtrace frag' shows it, 'vramtrace html --all' takes it in");
 }
