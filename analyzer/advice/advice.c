@@ -110,12 +110,12 @@ static void give_up(struct advices *all, const struct replay_device *d)
 	all->fits_bytes = all->cached_bytes = 0;
 }
 
-int advices_find(struct advices *all, const struct replay_device *d, const struct failures *failures)
+int advices_find(struct advices *all, const struct replay_device *d, const struct failures *failures, struct frag *frag)
 {
 	struct lives_window window;
-	struct jobpart j = { .replay = &all->replay, .frag = &all->frag };
+	struct jobpart j = { .replay = &all->replay };
 	struct replay_options load = {
-		.observe = frag_observe,
+		.observe = frag ? NULL : frag_observe,
 		.ctx = &all->frag,
 		.observe_past = true,
 		.quiet = true,
@@ -140,7 +140,8 @@ int advices_find(struct advices *all, const struct replay_device *d, const struc
 	err = replay_load(&all->replay, d->process->path, &load);
 	j.device = err ? NULL : same_device(&all->replay, d);
 	if (j.device) {
-		frag_finish(&all->frag);
+		frag_finish(frag ? frag : &all->frag);
+		j.frag = frag ? frag_of(frag, d) : frag_of(&all->frag, j.device);
 		if (advice_window_fill(&j, &window))
 			ask_kinds(all, &j);
 		else

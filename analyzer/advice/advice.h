@@ -62,13 +62,16 @@ struct advices {
  */
 bool advices_are_needed(const struct replay_device *d, const struct failures *failures);
 
+struct frag; /* allocator/frag.h */
+
 /*
  * Read the process's trace once more and look for advice about a device of a replay that was loaded with lives.
  * Without a peak that is known block by block (damage, a flight recorder's past, a pipe) there is none, nor, after a
  * warning, where its step has more blocks than are kept. Returns 0, or CMD_TROUBLE after a message: the trace could not
- * be read once more. advices_release() is needed either way.
+ * be read once more. advices_release() is needed either way. `frag` has observed the whole
+ * replay, and is finished by this; NULL: none has, and the second reading takes longer for it.
  */
-int advices_find(struct advices *all, const struct replay_device *d, const struct failures *failures);
+int advices_find(struct advices *all, const struct replay_device *d, const struct failures *failures, struct frag *frag);
 void advices_release(struct advices *all);
 
 /* Memory grows by so many bytes a step, and has run out at this one: changes elsewhere only put that off. */

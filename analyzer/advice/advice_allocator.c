@@ -28,7 +28,7 @@ static bool of_peak(const struct jobpart *j, struct advice *a, const struct frag
 
 bool advice_expandable(const struct jobpart *j, struct advice *a)
 {
-	const struct frag_device *d = frag_of(j->frag, j->device);
+	const struct frag_device *d = j->frag;
 
 	if (!d || frag_is_expandable(d) || !expandable_peak(&d->expandable))
 		return false;

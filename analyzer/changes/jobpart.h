@@ -8,12 +8,12 @@
 
 #include "analyzer/purpose/category.h"
 
-struct frag;
+struct frag_device;
 
 struct jobpart {
 	const struct replay *replay;
 	const struct replay_device *device;
-	const struct frag *frag; /* advice's own; else NULL */
+	const struct frag_device *frag; /* how the device's cached memory is cut up, of advice; else NULL */
 	struct categories blocks; /* of the part, by order of allocation; deaths known as far as the recording goes */
 	struct tfmt_shape *shape; /* as blocks.block; bytes 0: not known */
 	uint64_t *key;		  /* jobpart_key() of these */

@@ -63,7 +63,7 @@ static int advise_print(const struct replay *m, const struct failures *failures,
 	int err = 0, ret;
 
 	if (is_needed && d->has_tensors)
-		err = advices_find(&all, d, failures);
+		err = advices_find(&all, d, failures, NULL);
 	print_recording(e, m);
 	if (!err && emit_is_text(e)) {
 		advise_text(e, m, d, &all, is_needed);

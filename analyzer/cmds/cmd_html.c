@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* vramtrace html: a recording as one page for a browser. */
+#include <inttypes.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,8 +52,8 @@ static const struct opt_help html_help = {
 
 /* ---- documents --------------------------------------------------------------------------------- */
 
-/* Of one recording, by their places in struct pages.document. */
-enum { REPORT, PICTURE, LEAKS, BY_NAME, BY_MODULE, BY_STACK, NR_QUICK, ADVISE = NR_QUICK, OOM, FRAG, NR_DOCUMENTS };
+/* Of one recording, by their places in struct pages.document; they are begun in this order, and the first take longest. */
+enum { OOM, REPORT, PICTURE, LEAKS, BY_NAME, BY_MODULE, BY_STACK, ADVISE, FRAG, NR_DOCUMENTS };
 
 static struct print_picture_options picture_options; /* of the processes that draw */
 
@@ -108,27 +109,40 @@ static struct json_object *member(struct json_object *o, const char *key)
 	return o && json_object_object_get_ex(o, key, &value) ? value : NULL;
 }
 
-/* What the report tells of how much is to be done. */
+/* How much is to be done. */
 struct outline {
 	uint64_t nr_events;
-	bool has_failed; /* a request did, or the program was killed */
+	unsigned has_failed; /* a request did, or the program was killed */
 };
 
-static struct outline outline_of(const struct document *report)
+/* The outline as a document of JSON, in a process of its own: what it has to say of a recording, the documents say, too. */
+static int print_outline(int argc, const char **argv)
 {
-	struct json_object *o = report->text ? json_tokener_parse(report->text) : NULL, *recording = member(o, "recording");
-	struct json_object *devices = member(o, "devices"), *end = member(recording, "end");
-	struct outline outline = { .nr_events = (uint64_t)json_object_get_int64(member(recording, "events")) };
-	const char *how = end ? json_object_get_string(end) : "";
+	struct replay_options load = { .quiet = true };
+	struct replay m = REPLAY_INIT;
+	struct outline o = { 0 };
+	int ret = replay_load(&m, argv[argc - 1], &load);
 
-	outline.has_failed = !strcmp(how, "killed") || !strcmp(how, "signal");
-	for (size_t i = 0; devices && i < json_object_array_length(devices); i++) {
-		struct json_object *tensor = member(json_object_array_get_idx(devices, i), "tensor");
-
-		outline.has_failed |= json_object_get_int64(member(tensor, "ooms")) > 0;
+	for (size_t i = 0; i < m.nr_processes; i++) {
+		o.nr_events += m.process[i].summary->nr_events;
+		o.has_failed |= m.process[i].end == REPLAY_END_KILLED || m.process[i].end == REPLAY_END_SIGNAL;
 	}
-	json_object_put(o);
-	return outline;
+	for (size_t i = 0; i < m.nr_devices; i++)
+		o.has_failed |= m.device[i].books->tensor_ooms > 0;
+	printf("[%" PRIu64 ",%u]", o.nr_events, o.has_failed);
+	return ret;
+}
+
+static struct outline outline_of(const char *path)
+{
+	struct document d = { .name = "outline", .run = print_outline, .argument = { "outline", path } };
+	struct outline o = { 0 };
+
+	documents_run(&d, 1);
+	if (!d.text || sscanf(d.text, "[%" SCNu64 ",%u]", &o.nr_events, &o.has_failed) != 2)
+		o = (struct outline){ 0 };
+	documents_release(&d, 1);
+	return o;
 }
 
 /* What `oom` advises is what `advise` does: it need not be reckoned twice. false: `oom` has found no failure. */
@@ -148,21 +162,23 @@ static bool take_advice(struct document *advise, const struct document *oom)
 }
 
 /* Replaying PyTorch's allocator takes far longer than all else: of a long recording that is done where it is needed. */
-static void run_slow(struct document *d, const struct html_opts *o)
+static void run(struct document *d, const char *path, const struct html_opts *o)
 {
-	struct outline outline = outline_of(&d[REPORT]);
+	struct outline outline = outline_of(path);
 	bool is_long = outline.nr_events > LONG_EVENTS && !o->all;
 
 	if (!is_long) {
-		documents_run(&d[ADVISE], NR_DOCUMENTS - NR_QUICK);
+		documents_run(d, NR_DOCUMENTS);
 		return;
 	}
-	if (outline.has_failed)
-		documents_run(&d[OOM], 1);
-	else
+	if (outline.has_failed) {
+		documents_run(&d[OOM], ADVISE - OOM);
+		if (!take_advice(&d[ADVISE], &d[OOM]))
+			documents_run(&d[ADVISE], 1);
+	} else {
 		d[OOM].message = heap_copy("memory did not run out");
-	if (!outline.has_failed || !take_advice(&d[ADVISE], &d[OOM]))
-		documents_run(&d[ADVISE], 1);
+		documents_run(&d[REPORT], FRAG - REPORT);
+	}
 	d[FRAG].message = heap_copy("left out of this page because the recording is long: "
 				    "'vramtrace frag' shows it, 'vramtrace html --all' takes it in");
 }
@@ -293,10 +309,9 @@ static int run_all(struct pages *p, const struct html_opts *o)
 		struct document *d = p->document[i];
 
 		want(d, p->path[i]);
-		documents_run(d, NR_QUICK);
+		run(d, p->path[i], o);
 		if (!d[REPORT].text)
 			return message_error("%s", *d[REPORT].message ? d[REPORT].message : "the report failed");
-		run_slow(d, o);
 		if (*d[REPORT].message)
 			message_warn("%s", d[REPORT].message);
 		if (d[REPORT].status)

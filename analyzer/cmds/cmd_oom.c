@@ -277,9 +277,9 @@ static void text_others(struct emit *e, const struct replay *m, const struct fai
 }
 
 /* Returns 0, or what advices_find() does: the recording could not be read a second time (advice.c says what for). */
-static int print_recorded(struct emit *e, const struct replay *m, const struct failures *failures, bool verbose,
-			  bool *is_fatal)
+static int print_recorded(struct emit *e, const struct replay *m, struct failurewatch *watch, bool verbose, bool *is_fatal)
 {
+	const struct failures *failures = &watch->failures;
 	struct killings killings = KILLINGS_INIT;
 	struct autopsy a = AUTOPSY_INIT;
 	struct advices advices = ADVICES_INIT;
@@ -289,7 +289,7 @@ static int print_recorded(struct emit *e, const struct replay *m, const struct f
 	killings_find(&killings, m);
 	killings_autopsy(&a, &killings, m, failures);
 	if (a.device)
-		err = advices_find(&advices, a.device, failures);
+		err = advices_find(&advices, a.device, &watch->failures, &watch->frag);
 	if (a.nr_findings && !autopsy_is_about_size(&a))
 		advices_put_off(&advices, a.finding[0].per_step, a.step);
 	*is_fatal = a.nr_findings > 0;
@@ -333,7 +333,7 @@ static int explain_recording(const char *path, const struct oom_opts *o)
 	if (!ret) {
 		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o->emit, "vramtrace/oom/1");
-		ret = print_recorded(e, &m, &watch.failures, o->verbose, &is_fatal);
+		ret = print_recorded(e, &m, &watch, o->verbose, &is_fatal);
 		ret = ret ? emit_fail(e, "cannot read '%s' a second time", path) : emit_close(e);
 	}
 	failurewatch_release(&watch);

@@ -416,7 +416,7 @@ static int find_all(struct findings *found, const struct replay *m, const struct
 	killings_release(&killings);
 	found->device = found->autopsy.device ? found->autopsy.device : failures_worst_device(failures, m);
 	if (found->device && advices_are_needed(found->device, failures))
-		err = advices_find(&found->advices, found->device, failures);
+		err = advices_find(&found->advices, found->device, failures, NULL);
 	return err;
 }
 
