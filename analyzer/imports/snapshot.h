@@ -15,6 +15,8 @@
 #include "analyzer/imports/framestacks.h"
 #include "tracefmt/tracefmt.h"
 
+#define NS_PER_US 1000
+
 struct snapshot_entry {
 	uint64_t address;    /* of an OOM: what the driver had free */
 	uint64_t size;       /* as asked for; of segments their own */

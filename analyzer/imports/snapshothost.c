@@ -6,8 +6,6 @@
 
 #include "analyzer/imports/snapshotdefine.h"
 
-#define NS_PER_US 1000
-
 static void write_event(const struct snapshot *s, struct tracemaker *t, enum tfmt_kind kind, uint64_t time_ns,
 			const struct addressmap_entry *piece)
 {

@@ -8,8 +8,6 @@
 #include "analyzer/base/heap.h"
 #include "analyzer/imports/snapshotdefine.h"
 
-#define NS_PER_US 1000
-
 static void write_event(struct tracemaker *t, enum tfmt_kind kind, uint64_t time_ns, uint8_t device, uint64_t address,
 			uint64_t size, uint64_t aux)
 {

@@ -16,7 +16,6 @@
 #include "analyzer/imports/snapshotranges.h"
 #include "analyzer/imports/tracemaker.h"
 
-#define NS_PER_US 1000
 #define PAGES_MAX (1u << 24)
 #define CUDA_OUT_OF_MEMORY 2 /* cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY */
 

@@ -128,6 +128,15 @@ def test_a_search_finds_what_a_run_saves(vramtrace, run):
     assert saving["reserved_bytes.all.peak"] == best["peak_reserved_bytes"] < own["reserved_bytes.all.peak"] // 2
 
 
+@pytest.mark.parametrize("job", ["fragmenting", "growing-cache"])
+def test_the_drivers_pool(told, run, job):
+    """PyTorch has the driver keep all that its pool ever had: what it counts as reserved then is what is said."""
+    conf = "backend:cudaMallocAsync"
+    device = told(job, "--conf", conf)
+    assert device["peak_reserved_bytes"] == run(job, conf).ledger["reserved_bytes.all.peak"]
+    assert not device["exact"]
+
+
 def test_a_request_that_no_gpu_could_serve(vramtrace, record):
     done = record("whatif.py", "absurd")
     (device,) = vramtrace.json("whatif", done.path)["devices"]
