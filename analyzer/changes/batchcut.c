@@ -197,6 +197,29 @@ static bool has_parameter(const struct jobpart *j, uint32_t module, const struct
 	return false;
 }
 
+static bool is_of_same_stack(const struct jobpart *j, size_t i, size_t other)
+{
+	return other < j->blocks.nr_blocks &&
+	       j->blocks.block[other].life.birth.stack == j->blocks.block[i].life.birth.stack;
+}
+
+/*
+ * A node of backward makes one gradient for each of its operands. Where it has made the parameter's, another one is that of
+ * what the batch has given, though it be by chance of a parameter's sizes.
+ */
+static bool is_operands_gradient(const struct jobpart *j, size_t i)
+{
+	bool found = false;
+
+	if (!jobpart_is_born(j, i, PHASE_BACKWARD))
+		return false;
+	for (size_t other = i + 1; is_of_same_stack(j, i, other); other++)
+		found |= j->blocks.block[other].category == CATEGORY_GRADIENT;
+	for (size_t other = i - 1; is_of_same_stack(j, i, other); other--)
+		found |= j->blocks.block[other].category == CATEGORY_GRADIENT;
+	return found;
+}
+
 /*
  * Is this a parameter, what is made of one (in another type, with its norm), or a gradient? The tokens that are an
  * expert's may by chance be as many as its weight has rows: there are others with so many.
@@ -207,8 +230,11 @@ static bool is_parameter_like(const struct batchcut *c, const struct jobpart *j,
 
 	if (!jobpart_fits_parameter(j, i))
 		return false;
-	return s->nr_dims != 2 || !has_rows(c, s->dims[0]) || !jobpart_is_born(j, i, PHASE_FORWARD) ||
-	       has_parameter(j, j->blocks.block[i].module, s);
+	if (s->nr_dims != 2 || !has_rows(c, s->dims[0]))
+		return true;
+	if (jobpart_is_born(j, i, PHASE_FORWARD))
+		return has_parameter(j, j->blocks.block[i].module, s);
+	return !is_operands_gradient(j, i);
 }
 
 /*

@@ -31,21 +31,52 @@ static int by_ordinal(const void *va, const void *vb)
 	return a->ordinal < b->ordinal ? -1 : a->ordinal > b->ordinal;
 }
 
+/* The next block of that layer's forward; SIZE_MAX: this is the last. */
+static size_t next_of_layer(const struct layerspans *l, const struct layerspan *span, size_t i)
+{
+	int32_t k = layerspans_layer(l, i);
+
+	while (++i < l->j->blocks.nr_blocks && l->j->blocks.block[i].life.birth.ordinal < span->end)
+		if (layerspans_layer(l, i) == k)
+			return i;
+	return SIZE_MAX;
+}
+
+/* The module that the forward which has got block i calls next, to make block `next`; 0: it calls none, but an operation. */
+static uint32_t called_next(const struct layerspans *l, size_t i, size_t next)
+{
+	uint32_t has = l->j->blocks.block[i].module, makes = l->j->blocks.block[next].module;
+	uint32_t depth = modulepaths_depth(l->paths, makes), common = 0;
+
+	while (common < depth && modulepaths_ancestor(l->paths, has, common + 1) == modulepaths_ancestor(l->paths, makes, common + 1))
+		common++;
+	return common < depth ? modulepaths_ancestor(l->paths, makes, common + 1) : 0;
+}
+
+static bool is_made_in(const struct layerspans *l, size_t i, uint32_t module)
+{
+	return modulepaths_ancestor(l->paths, l->j->blocks.block[i].module, modulepaths_depth(l->paths, module)) == module;
+}
+
 /*
  * When forward lets go of a block that nothing keeps for backward: nobody has recorded when the program's last variable of it
- * went. In a chain of operations each has its operand until it returns, and the next one has begun to allocate.
+ * went. It has an operand until what it calls with it has returned, an operation or a module, all that this module makes
+ * within included: x = self.norm(x), x = self.mlp(x).
  */
 static uint64_t let_go(const struct layerspans *l, const struct layerspan *span, size_t i)
 {
-	int32_t k = layerspans_layer(l, i);
-	unsigned after = 0;
+	size_t next = next_of_layer(l, span, i);
+	uint32_t module;
 
 	if (jobpart_is_cast(l->j, i)) /* autocast has it until forward ends */
 		return l->j->backward;
-	while (++i < l->j->blocks.nr_blocks && l->j->blocks.block[i].life.birth.ordinal < span->end)
-		if (layerspans_layer(l, i) == k && ++after == 2)
-			return l->j->blocks.block[i].life.birth.ordinal;
-	return span->end;
+	if (next == SIZE_MAX)
+		return span->end;
+	module = called_next(l, i, next);
+	do
+		next = next_of_layer(l, span, next);
+	while (next != SIZE_MAX && module && is_made_in(l, next, module));
+	return next == SIZE_MAX ? span->end : l->j->blocks.block[next].life.birth.ordinal;
 }
 
 /* A block that the layer's forward has made, not its output. */
@@ -80,12 +111,22 @@ static void keep_output(struct edits *e, const struct layerspans *l, const struc
 	edits_step(e, span->back, EDIT_APART_FREE, life->birth.ordinal);
 }
 
+/*
+ * A layer is computed again up to the last tensor that backward needs, and no further (torch.utils.checkpoint,
+ * set_checkpoint_early_stop()): what there is then goes.
+ */
 static void compute_again(struct edits *e, struct layer_again *again, uint64_t back)
 {
+	uint64_t last = 0;
+
 	if (again->nr)
 		qsort(again->again, again->nr, sizeof(*again->again), by_ordinal);
 	for (size_t i = 0; i < again->nr; i++)
-		edits_step(e, back, again->again[i].kind, again->again[i].birth);
+		if (again->again[i].kind == EDIT_AGAIN)
+			last = again->again[i].birth;
+	for (size_t i = 0; i < again->nr; i++)
+		if (again->again[i].birth <= last)
+			edits_step(e, back, again->again[i].kind, again->again[i].birth);
 }
 
 /* The layer that forward called last: what it hands on, no layer takes. */
