@@ -61,7 +61,7 @@ summary() {
 		name = $0; sub(/^\/\* /, "", name); sub(/ \*\/$/, "", name)
 		link = name; gsub(/,/, "", link); gsub(/ /, "-", link)
 	}
-	/^RUNTIME\(/ { nr++; words = "the calls of the driver that they make" }
+	/^RUNTIME\(/ { nr++; words = name == "copies" ? "what is filled from the host, or from other device memory" : "the calls of the driver that they make" }
 	/^DRIVER\(/ {
 		nr++
 		match($0, /"[^"]*"\)$/)

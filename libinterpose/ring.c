@@ -92,10 +92,13 @@ static bool is_tensor(uint8_t kind)
 	return kind >= TFMT_TENSOR_ALLOC && kind <= TFMT_TENSOR_OOM;
 }
 
-/* Samples, ranges and phases come from wherever the program happens to be: their stacks would say nothing. */
+/*
+ * Samples, ranges and phases come from wherever the program happens to be: their stacks would say nothing. Of a copy, the
+ * block says where it comes from.
+ */
 static bool has_stacks(uint8_t kind)
 {
-	return kind != TFMT_MEMORY_INFO && (kind < TFMT_POOL_INFO || kind > TFMT_ALLOCATOR);
+	return kind != TFMT_MEMORY_INFO && kind != TFMT_COPY && (kind < TFMT_POOL_INFO || kind > TFMT_ALLOCATOR);
 }
 
 /*

@@ -115,6 +115,8 @@ enum tfmt_kind {
 	                           TFMT_ALLOCATOR_IN_TENSOR; no stacks */
 	TFMT_UNHOOKED = 29,     /* a memory call that profiling saw and no hook did; aux = enum tfmt_unhooked */
 	TFMT_SETTINGS = 30,     /* the program gave the framework's allocator other settings: address = TFMT_DEF_STRING id */
+	TFMT_COPY = 31,         /* so many bytes were copied to this address; aux = where from on a device, 0: from the host;
+	                           no stacks */
 	TFMT_NR_KINDS
 };
 

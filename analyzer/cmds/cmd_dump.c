@@ -283,7 +283,11 @@ static void print_event(struct emit *e, const struct traceview *v, const struct 
 		snprintf(extra, sizeof(extra), " %s", event_space_name(ev->flags & TFMT_SPACE_MASK));
 	else if (ev->kind >= TFMT_OBJECT_NEW && ev->kind <= TFMT_OBJECT_SET)
 		snprintf(extra, sizeof(extra), " %s", event_object_name(ev->flags & TFMT_SPACE_MASK));
-	if (aux && (ev->aux || !*extra))
+	if (ev->kind == TFMT_COPY && !ev->aux)
+		snprintf(extra, sizeof(extra), " from the host");
+	else if (ev->kind == TFMT_COPY)
+		snprintf(extra, sizeof(extra), " from 0x%012" PRIx64, ev->aux);
+	else if (aux && (ev->aux || !*extra))
 		snprintf(extra + strlen(extra), sizeof(extra) - strlen(extra), " %s=%" PRIu64, aux, ev->aux);
 	tfmt_reader_thread(v->reader, ev->thread, &thread);
 	emit_text(e,

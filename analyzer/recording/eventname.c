@@ -36,6 +36,7 @@ static const struct {
 	[TFMT_ALLOCATOR] = { "allocator", "action" },
 	[TFMT_UNHOOKED] = { "unhooked", "action" },
 	[TFMT_SETTINGS] = { "settings", NULL },
+	[TFMT_COPY] = { "copy", "source" },
 };
 
 static const char *const spaces[] = {

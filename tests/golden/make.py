@@ -150,6 +150,11 @@ def settings(_):
     record("settings", [PYTHON / "bin" / "python3", "settings.py"], VRAMTRACE_NAMES="off")
 
 
+def copies(_):
+    """No census, as for settings."""
+    record("copies", [PYTHON / "bin" / "python3", "copies.py"], VRAMTRACE_NAMES="off")
+
+
 def imported(_):
     """No program: what another tool has recorded."""
     output = JOB / "imported.rec"
@@ -159,7 +164,7 @@ def imported(_):
     shutil.copyfile(trace, GOLDEN / "imported.vtr")
 
 
-PROGRAMS = {"hurried": hurried, "past-hooks": past_hooks, "named": named, "nodes": nodes, "settings": settings, "imported": imported}
+PROGRAMS = {"hurried": hurried, "past-hooks": past_hooks, "named": named, "nodes": nodes, "settings": settings, "copies": copies, "imported": imported}
 
 
 def break_copies():

@@ -69,6 +69,30 @@ static void a_refused_free_restores_the_block(void)
 	freed("device", "cuMemFree_v2", p, 4 * MIB);
 }
 
+static void copies(void)
+{
+	static char host[3000];
+	CUdeviceptr p, q;
+	char from[48];
+
+	use_primary();
+	OK(cuMemAlloc_v2(&p, 4000));
+	allocated("device", "cuMemAlloc_v2", p, 4000);
+	OK(cuMemAlloc_v2(&q, 4000));
+	allocated("device", "cuMemAlloc_v2", q, 4000);
+	OK(cudaMemcpy((void *)p, host, 3000, cudaMemcpyHostToDevice));
+	expect_more("copy", "", "cudaMemcpy", p, 3000, ", \"source\": 0");
+	OK(cudaMemcpyAsync((void *)q, (void *)(p + 100), 2000, cudaMemcpyDeviceToDevice, NULL));
+	snprintf(from, sizeof(from), ", \"source\": %" PRIu64, (uint64_t)p + 100);
+	expect_more("copy", "", "cudaMemcpyAsync", q, 2000, from);
+	OK(cudaMemcpyAsync((void *)(q + 1000), host, 1000, cudaMemcpyHostToDevice, (cudaStream_t)CU_STREAM_LEGACY));
+	expect_more("copy", "", "cudaMemcpyAsync", q + 1000, 1000, ", \"source\": 0, \"stream\": 1");
+	/* To the host, of nothing, and what fails: of those nothing is said. */
+	OK(cudaMemcpy(host, (void *)p, 3000, cudaMemcpyDeviceToHost));
+	OK(cudaMemcpyAsync((void *)p, host, 0, cudaMemcpyHostToDevice, NULL));
+	FAILS(INVALID, cudaMemcpy(NULL, host, 3000, cudaMemcpyHostToDevice));
+}
+
 static void pitch(void)
 {
 	struct cudaPitchedPtr solid;
@@ -255,7 +279,7 @@ static void mipmapped_arrays(void)
 int main(int argc, char **argv)
 {
 	return RUN_CASES(argc, argv, CASE(device_memory), CASE(free_of_device_memory),
-			 CASE(a_refused_free_restores_the_block), CASE(pitch), CASE(managed), CASE(pinned),
+			 CASE(a_refused_free_restores_the_block), CASE(copies), CASE(pitch), CASE(managed), CASE(pinned),
 			 CASE(free_of_pinned_memory), CASE(registered), CASE(arrays), CASE(free_of_arrays),
 			 CASE(mipmapped_arrays));
 }

@@ -34,7 +34,7 @@ AUX_NAMES = {
     "memory_info": "total_bytes", "reset": "context", "object_new": "detail", "object_set": "which",
     "graph_launch": "upload", "pool_info": "used_bytes", "process_info": "others_bytes", "range_push": "category",
     "range_start": "range", "range_end": "range", "mark": "category", "phase_begin": "depth", "phase_end": "depth",
-    "allocator": "action", "unhooked": "action",
+    "allocator": "action", "unhooked": "action", "copy": "source",
 }  # fmt: skip
 NAMED = {"range_push", "range_start", "mark", "settings"}
 TEARDOWN, CAPTURING, MODELLED, ESTIMATED = 0x10, 0x20, 0x40, 0x100

@@ -31,7 +31,7 @@ INFO_MAX = 16384
 KINDS = (
     "tensor_alloc tensor_free tensor_oom driver_alloc driver_free free_failed alloc_failed handle_retain map unmap "
     "memory_info lost reset value_read object_new object_gone object_set graph_launch pool_info process_info "
-    "range_push range_pop range_start range_end mark phase_begin phase_end allocator unhooked settings"
+    "range_push range_pop range_start range_end mark phase_begin phase_end allocator unhooked settings copy"
 ).split()
 KIND = {name: number for number, name in enumerate(KINDS, 1)}
 WITH_AGE = {KIND["tensor_free"], KIND["driver_free"], KIND["free_failed"]}
