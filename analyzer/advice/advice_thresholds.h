@@ -68,10 +68,6 @@
 
 /* ---- kept for nothing ------------------------------------------------------------------------ */
 
-/* Share of a checkpoint's bytes that must have the sizes of parameters, for it to be told as one. */
-#define LIKELY_SHARE THRESHOLD(LIKELY_SHARE, 0.9)
-/* Part of the peak that a tensor must have to be looked for among copies: of a thousand smaller ones none matters. */
-#define COPY_LOOKED_PART THRESHOLD_RATIO(COPY_LOOKED_PART, 10000)
 /* Events from the birth of what replaces a tensor to that one's end: an assignment ends it at once, but for temporaries. */
 #define REPLACED_WITHIN THRESHOLD(REPLACED_WITHIN, 16)
 

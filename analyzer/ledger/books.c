@@ -328,6 +328,9 @@ static __attribute__((noinline)) void other_event(struct books *books, const str
 	case TFMT_VALUE_READ:
 		value_reads_add(&books->value_reads, ev);
 		break;
+	case TFMT_COPY:
+		books_tensor_copy(books, ev);
+		break;
 	case TFMT_UNHOOKED:
 		unhooked_add(&books->unhooked, ev);
 		break;

@@ -406,6 +406,12 @@ struct books_listener {
 	uint64_t (*begin_block)(void *ctx, const struct tfmt_event *ev, uint8_t device, uint32_t group,
 				uint64_t allocated_bytes);
 
+	/*
+	 * All of the tensor in the block with this number has been copied there from the host, or from another block's, all of it
+	 * too; original 0: from elsewhere.
+	 */
+	void (*note_copy)(void *ctx, uint64_t number, bool is_from_host, uint64_t original);
+
 	/* The block with this number leaves the books. */
 	void (*end_block)(void *ctx, uint64_t number);
 

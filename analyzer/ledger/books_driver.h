@@ -62,6 +62,7 @@ void books_reserved_add(struct device_ledger *d, int64_t bytes);
 void books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool reported);
 void books_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_ledger *d,
 		      bool reported);
+void books_tensor_copy(struct books *books, const struct tfmt_event *ev); /* onto what may be a tensor */
 void books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool reported);
 
 /* A block comes to its group, or leaves it (bytes and blocks are negative). */

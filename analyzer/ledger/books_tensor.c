@@ -172,6 +172,25 @@ void books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool rep
 		books->listener->note_mark(books->listener->ctx, event_device(ev), MARK_OOM, false);
 }
 
+/* The block there, if so many bytes are all of its tensor, or most of the block where no shape tells; else NULL. */
+static const struct block *whole_tensor(const struct books *books, uint64_t address, uint64_t bytes)
+{
+	const struct block *b = blocks_find(&books->blocks, BLOCK_TENSOR, address);
+	uint64_t tensor = b ? books->groups.group[b->group].shape_bytes : 0;
+
+	return b && (tensor ? bytes == tensor : bytes > b->size / 2) ? b : NULL;
+}
+
+void books_tensor_copy(struct books *books, const struct tfmt_event *ev)
+{
+	const struct books_listener *listener = books->listener;
+	const struct block *to = listener ? whole_tensor(books, ev->address, ev->size) : NULL;
+	const struct block *from = to && ev->aux ? whole_tensor(books, ev->aux, ev->size) : NULL;
+
+	if (to)
+		listener->note_copy(listener->ctx, to->handle, !ev->aux, from ? from->handle : 0);
+}
+
 /* All there is to do with a tensor event while nothing is missing and no moment is waited for. */
 void books_apply_plain(struct books *books, const struct tfmt_event *ev, uint8_t phase)
 {

@@ -96,6 +96,7 @@ static void block_row(struct emit *e, const struct replay_process *p, const stru
 	snprintf(address, sizeof(address), "0x%" PRIx64, b->life.address);
 	emit_string(e, "address", NULL, address);
 	emit_string(e, "category", NULL, category_names[b->category]);
+	emit_bool(e, "fact", NULL, b->is_fact);
 	emit_string(e, "phase", NULL, phase_names[b->life.birth.phase]);
 	if (b->step)
 		emit_uint(e, "step", NULL, b->step);
@@ -121,7 +122,8 @@ void print_blocks(struct emit *e, const struct replay_process *p, const struct c
 {
 	static const struct emit_column columns[] = {
 		{ "bytes", "bytes", EMIT_RIGHT, false },      { "address", "address", EMIT_LEFT, false },
-		{ "category", "category", EMIT_LEFT, false }, { "phase", "phase", EMIT_LEFT, false },
+		{ "category", "category", EMIT_LEFT, false }, { "fact", NULL, EMIT_LEFT, false },
+		{ "phase", "phase", EMIT_LEFT, false },
 		{ "step", "step", EMIT_RIGHT, false },	      { "shape", "shape", EMIT_LEFT, false },
 		{ "module", "module", EMIT_LEFT, false },
 		{ "ordinal", NULL, EMIT_RIGHT, false },	      { "freed_ordinal", NULL, EMIT_RIGHT, false },

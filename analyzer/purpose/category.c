@@ -412,6 +412,17 @@ static bool is_kept(struct judging *j, const struct life *life, enum lives_fate 
 	return fate == FATE_KEPT || (life->death.ordinal == TFMT_NO_ORDINAL && life->death.nr_ooms == life->birth.nr_ooms);
 }
 
+/*
+ * What came from the host is data, whatever it looks like, if it is no parameter, gradient or state of the optimizer: forward
+ * and backward have not computed it.
+ */
+static enum category category_from_host(const struct life *life, enum category category)
+{
+	bool is_data = category == CATEGORY_ACTIVATION || category == CATEGORY_TEMPORARY || category == CATEGORY_UNKNOWN;
+
+	return life->is_from_host && is_data ? CATEGORY_INPUT : category;
+}
+
 /* A program that neither calls backward nor makes a node for it answers requests: rules of training say nothing of it. */
 static bool trains(const struct judging *j)
 {
@@ -577,6 +588,8 @@ static void judge_all(struct categories *c, struct replay_process *process, cons
 			b->category = category_of(&j, &life[i]);
 			if (!trains(&j))
 				b->category = category_without_training(&facts, &life[i], b->category);
+			b->category = category_from_host(&life[i], b->category);
+			b->is_fact = b->category == CATEGORY_INPUT && life[i].is_from_host && category_facts_saw(&facts, &life[i]);
 		}
 		c->sum[b->category].bytes += used_bytes(process, &life[i]);
 		c->rounding_bytes += life[i].size - used_bytes(process, &life[i]);

@@ -26,6 +26,13 @@ static uint64_t begin_block_in_module(void *ctx, const struct tfmt_event *ev, ui
 	return lives_born(p->lives, ev, device, group, module, allocated_bytes);
 }
 
+static void note_copy(void *ctx, uint64_t number, bool is_from_host, uint64_t original)
+{
+	const struct replay_process *p = ctx;
+
+	lives_copied(p->lives, number, is_from_host, original);
+}
+
 static void end_block(void *ctx, uint64_t number)
 {
 	const struct replay_process *p = ctx;
@@ -70,6 +77,7 @@ static void keep_lives(struct replay_process *p, const struct replay_options *o)
 	p->listener = (struct books_listener){
 		.ctx = p,
 		.begin_block = o->modules ? begin_block_in_module : begin_block,
+		.note_copy = note_copy,
 		.end_block = end_block,
 		.note_total = note_total,
 		.note_mark = note_mark,

@@ -139,6 +139,8 @@ uint64_t lives_born(struct lives *l, const struct tfmt_event *ev, uint8_t device
 	life->module = module;
 	life->flags = l->flags;
 	life->device = device;
+	life->is_from_host = false;
+	life->original = TFMT_NO_ORDINAL;
 	life->after_call = l->has_forward;
 	life->after_forward = l->has_graph;
 	life->in_graph_pass = l->steps.in_backward && l->steps.makes_graph;
@@ -159,6 +161,17 @@ uint64_t lives_born(struct lives *l, const struct tfmt_event *ev, uint8_t device
 	if (l->follower)
 		l->follower->begin(l->follower->ctx, l, life, handle, l->time_ns);
 	return handle;
+}
+
+void lives_copied(struct lives *l, uint64_t handle, bool is_from_host, uint64_t original)
+{
+	const struct life *from = original ? &l->life[original - 1] : NULL;
+	struct life *life = handle ? &l->life[handle - 1] : NULL;
+
+	if (!life)
+		return;
+	life->is_from_host = is_from_host;
+	life->original = from ? from->birth.ordinal : TFMT_NO_ORDINAL;
 }
 
 static inline enum lives_fate fate_between(const struct lives_when *b, const struct lives_when *d)

@@ -43,10 +43,12 @@ struct life {
 	struct lives_when birth;
 	struct lives_when death; /* of what is live in struct lives: not set yet */
 	uint64_t address, size;
+	uint64_t original; /* whose tensor was copied there as a whole: the ordinal of its block's birth; TFMT_NO_ORDINAL: none's */
 	uint32_t group; /* index into the books' groups: stack, shape */
 	uint32_t module; /* path (modulepaths.h) that it was allocated in, 0 = none, or nobody asks */
 	uint16_t flags; /* of the allocating event: TFMT_FLAG_... */
 	uint8_t device;
+	bool is_from_host;   /* what it holds was copied there from the host, as a whole */
 	bool after_call;    /* forward has allocated in the same cycle, likewise, but with a graph or without */
 	bool after_forward; /* autograd nodes were made in the same cycle, no backward has run and nothing failed since */
 	bool in_graph_pass;  /* made in a backward pass that makes a graph itself */
@@ -174,6 +176,9 @@ static inline bool lives_follows_graph(const struct lives *l, uint32_t python_st
  */
 uint64_t lives_born(struct lives *l, const struct tfmt_event *ev, uint8_t device, uint32_t group, uint32_t module,
 		    uint64_t allocated);
+
+/* All of its tensor was copied there, from the host or from the one that `original` is the handle of; 0 is none. */
+void lives_copied(struct lives *l, uint64_t handle, bool is_from_host, uint64_t original);
 
 /* A block ends with this event; handle 0 is none. */
 void lives_gone(struct lives *l, uint64_t handle);

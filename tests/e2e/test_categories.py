@@ -2,13 +2,14 @@
 """What memory is for, block by block, against what the program's own objects say (jobs/categories/truth.py)."""
 
 import bisect
+import json
 import re
 import sys
 from collections import Counter, defaultdict
 
 import pytest
 
-from harness import WITH_NAMES
+from harness import WITH_NAMES, python
 
 TRAIN = "categories/train.py"
 LOOPS = [
@@ -536,3 +537,17 @@ def test_a_rule_of_the_users(vramtrace, recorded, tmp_path):
     rules.write_text("train.py data\n")
     done = vramtrace.call("peak", recording.path, env={"VRAMTRACE_CATEGORIES": str(rules)})
     assert done.returncode == 2 and f"'{rules}', line 1: no category has this name" in done.stderr
+
+
+@pytest.mark.parametrize("names", ["oom", "off"])
+def test_what_the_host_has_filled_is_data(vramtrace, tmp_path, names):
+    """A fact where a census has seen it; what the device has computed is not, of the same sizes and as long."""
+    run = vramtrace.record(tmp_path / "job.vtr", python("categories/from_host.py"), env={"VRAMTRACE_NAMES": names})
+    told = json.loads(run.stdout)
+    (device,) = vramtrace.json("peak", "--by", "block", "--at", "oom", run.path)["devices"]
+    said = {int(block["address"], 16): block for block in device["blocks"]}
+    assert {said[address]["category"] for address in told["host"]} == {"input"}
+    assert {said[address]["category"] for address in told["parameters"]} == {"parameter"}
+    assert "input" not in {said[address]["category"] for address in told["computed"][1:]}
+    assert {said[address]["fact"] for address in told["host"]} == {names == "oom"}
+    assert {said[address]["fact"] for address in told["computed"]} == {False}
