@@ -13,7 +13,8 @@ smoke="$tree/tests/e2e/test_versions.py $tree/tests/e2e/test_ledger.py $tree/tes
 names="$tree/tests/e2e/test_names.py $tree/tests/e2e/test_keepers.py::test_keeper_is_named"
 for test in test_keepers_are_named test_names_are_those_of_the_model[plain] test_names_are_those_of_the_model[ddp] \
 	test_names_are_those_of_the_model[fsdp2] test_names_are_those_of_the_model[compiled] \
-	test_categories_are_facts[fsdp2] test_forward_allocations_are_in_their_modules[plain]; do
+	test_categories_are_facts[fsdp2] test_forward_allocations_are_in_their_modules[plain] \
+	test_nodes_of_graphs_are_counted; do
 	names="$names $tree/tests/e2e/test_census.py::$test"
 done
 
