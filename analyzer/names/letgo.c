@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/names/groupkeeper.h"
+#include "analyzer/names/hookname.h"
 
 /* As it stands in the program: no pattern, nothing that only a class is known of. */
 static bool is_code(const char *name)
@@ -38,6 +39,12 @@ static const char *let_go_of_graph(char *buf, size_t size, const struct namegrou
 	return buf;
 }
 
+/* Can the program's own lines name it? */
+static bool is_in_reach(const struct objectname *n)
+{
+	return n->root == ROOT_LOCAL || n->root == ROOT_GLOBAL || n->root == ROOT_CLASS;
+}
+
 static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, const struct keeper *k, bool of_graph)
 {
 	struct keeper container;
@@ -60,6 +67,29 @@ static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, 
 	return buf;
 }
 
+bool letgo_is_hook(struct hookname *h, const struct namegroup *g)
+{
+	return g->is_named && g->named.holders <= 1 && hookname_find(h, g->named.census->census, g->named.object);
+}
+
+/* Appended to what else would let go. Of a list that several hooks have, the census tells one. */
+static const char *let_go_of_hook(char *buf, size_t size, const char *other, const struct hookname *h, bool is_one)
+{
+	const char *name = is_one ? h->of.text : h->of.pattern;
+	char call[OBJECTNAME_MAX + 64];
+	size_t len = other ? strlen(other) : 0;
+
+	if (!*name || strpbrk(name, "<( "))
+		return other;
+	if (h->call)
+		snprintf(call, sizeof(call), "%s.%s()", name, h->call);
+	else
+		snprintf(call, sizeof(call), "registering the hook of %s", name);
+	snprintf(buf + len, size - len, "%shandle.remove(), of %s handle that %s returned%s", other ? ", or " : "",
+		 is_one ? "the" : "each", call, is_one ? ", and of other hooks that hold the same" : "");
+	return buf;
+}
+
 /* An exception in a container, or in a variable; else it is being handled. */
 static const char *let_go_of_exception(char *buf, size_t size, const struct namegroup *g, const struct keeper *k,
 				       const struct keeper *next)
@@ -75,7 +105,9 @@ static const char *let_go_of_exception(char *buf, size_t size, const struct name
 
 const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool of_graph)
 {
+	struct hookname hook;
 	struct keeper k, next;
+	const char *text;
 
 	if (!groupkeeper_nearest(&k, &next, g) || g->nr_others) /* it has other names */
 		return NULL;
@@ -88,8 +120,16 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 	case ROOT_LOCAL:
 	case ROOT_GLOBAL:
 	case ROOT_CLASS:
-		return g->named.use == USE_UNKNOWN ? let_go_of(buf, size, g, &k, of_graph) : NULL; /* of a model's, all is needed */
+	case ROOT_CLOSURE:
+	case ROOT_DEFAULT:
+		break;
 	default:
 		return NULL;
 	}
+	if (g->named.use != USE_UNKNOWN) /* of a model's, all is needed */
+		return NULL;
+	text = is_in_reach(&g->named.name) ? let_go_of(buf, size, g, &k, of_graph) : NULL;
+	if (!letgo_is_hook(&hook, g))
+		return text;
+	return let_go_of_hook(buf, size, text, &hook, g->blocks == 1 || (keeper_has_entries(&k) && 2 * k.length >= g->blocks));
 }

@@ -3,12 +3,16 @@
 #ifndef VT_LETGO_H
 #define VT_LETGO_H
 
+#include "analyzer/names/hookname.h"
 #include "analyzer/names/namegroups.h"
 
 /*
- * "history.clear()", "losses.append(x.detach()) in place of x": as it would stand in the program. of_graph: it is the graph that
- * is to go, not the tensors. Returns buf; NULL: nothing is certain to do it.
+ * "history.clear()", "losses.append(x.detach()) in place of x": as it would stand in the program; of a hook with words that say
+ * which handle it is. of_graph: it is the graph that is to go, not the tensors. Returns buf; NULL: nothing is certain to do it.
  */
 const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool of_graph);
+
+/* Does a hook alone keep it, as far as the census tells? Its removal is said then. */
+bool letgo_is_hook(struct hookname *h, const struct namegroup *g);
 
 #endif

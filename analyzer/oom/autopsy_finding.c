@@ -32,15 +32,18 @@ void autopsy_let_go(struct autopsy_finding *f)
 	struct keeper k, next;
 	const struct objectname *n = &k.name;
 	unsigned nr = f->nr_advice < AUTOPSY_LINES_MAX ? f->nr_advice : AUTOPSY_LINES_MAX - 1;
+	struct hookname hook;
+	struct fact site;
 	bool frees_all; /* and what it was computed of */
 
 	if ((f->verdict != VERDICT_LEAK && f->verdict != VERDICT_GRAPH_RETENTION) || !f->named ||
 	    !letgo_text(code, sizeof(code), f->named, f->verdict == VERDICT_GRAPH_RETENTION) || !groupkeeper_nearest(&k, &next, f->named))
 		return;
 	frees_all = f->named->named.has_node || f->named->bytes > f->bytes;
+	site = letgo_is_hook(&hook, f->named) ? (struct fact){ .key = "site" } : fact_line("site", n->file, n->line, n->function);
 	memmove(&f->advice[1], f->advice, nr * sizeof(*f->advice));
 	f->nr_advice = nr + 1;
-	f->advice[0] = SAID(let_go_advice, fact_name("code", code), fact_line("site", n->file, n->line, n->function),
+	f->advice[0] = SAID(let_go_advice, fact_name("code", code), site,
 			    fact_bytes("bytes", frees_all ? f->bytes : f->named->bytes));
 }
 

@@ -40,6 +40,40 @@ GRAPHS = {
 }
 
 
+# What hooks keep: the nearest keeper, and what would let go of it.
+HOOKS = {
+    "closure": ("kept", "of the handle that layers.0.register_forward_hook() returned"),
+    "method": ("layers.*._forward_pre_hooks[*].__self__.seen", "of the handle that layers.0.register_forward_pre_hook() returned"),
+    "partial": ("layers.*._forward_hooks[*].args[*]", "of the handle that layers.0.register_forward_hook() returned"),
+    "backward": ("kept", "of the handle that registering the hook of layers.1 returned"),
+    "weight": ("kept", "of the handle that registering the hook of layers.0.weight returned"),
+    "shared": ("kept", "of the handle that layers.0.register_forward_hook() returned"),
+    "each_layer": ("kept", "of each handle that layers.*.register_forward_hook() returned"),
+    "global_list": ("everything", None),
+}
+
+
+def removal(handle):
+    if handle is None:
+        return "everything.clear()"
+    return f"handle.remove(), {handle}" + (", and of other hooks that hold the same" if " the handle" in handle else "")
+
+
+@pytest.mark.parametrize("way", HOOKS)
+def test_hook_that_alone_keeps_is_to_be_removed(vramtrace, tmp_path, way):
+    command = python("oom/hook_keepers.py", way)
+    recording = vramtrace.record(tmp_path / "job.vtr", command, gpu="a10", options=("--simulate-capacity", "4GiB"), env=WITH_NAMES)
+    assert recording.status == 1 and "OutOfMemoryError" in recording.stderr
+    name, let_go = HOOKS[way][0], removal(HOOKS[way][1])
+    finding = vramtrace.json("oom", recording.path)["findings"][0]
+    assert (finding["verdict"], finding["keepers"][0]["name"], finding.get("let_go_by")) == ("leak", name, let_go)
+    (growth,) = vramtrace.json("leaks", recording.path)["growth"]
+    assert growth["causes"][0].get("let_go_by") == let_go
+    pages = {command: vramtrace.call(command, recording.path).stdout for command in ("oom", "leaks")}
+    assert f"next: {let_go}" in " ".join(pages["oom"].split())
+    assert f"let go by {let_go}" in " ".join(pages["leaks"].split())
+
+
 @pytest.mark.parametrize("way", GRAPHS)
 def test_what_goes_on_with_all_graphs_is_named(vramtrace, tmp_path, way):
     """By the nodes of autograd that it leads to, which other tensors with a graph, the latest outputs among them, do not."""

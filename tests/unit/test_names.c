@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include "analyzer/names/letgo.h"
 #include "analyzer/names/namegroups.h"
 #include "analyzer/purpose/namedblocks.h"
 #include "analyzer/replay/replay.h"
@@ -256,6 +257,64 @@ static void test_keepers(void **state)
 	assert_string_equal(named.name.function, "hook");
 	assert_int_equal(objectname_keepers(keeper, 8, named.census->census, named.object), 2);
 	assert_string_equal(keeper[1].name.text, "hook");
+	replay_release(&m);
+}
+
+/* A list in the closure of a hook, which is in this dict. */
+static void hook_keeps(struct synthetic_census *c, uint32_t dict, unsigned block, uint64_t length)
+{
+	uint32_t object = synthetic_element(c, dict, TFMT_EDGE_NUMBER, TFMT_KIND_FUNCTION, 4);
+
+	c->length = length + 1;
+	object = synthetic_object(c, object, TFMT_EDGE_CELL, TFMT_KIND_LIST, "kept");
+	synthetic_tensor(c, synthetic_element(c, object, TFMT_EDGE_INDEX, TFMT_KIND_TENSOR, 0), ADDRESS(block), BLOCK);
+}
+
+static void check_let_go(unsigned block, uint64_t blocks, const char *expected)
+{
+	struct namegroup g = { .is_named = true, .named = named_of(block), .blocks = blocks };
+	char text[OBJECTNAME_MAX];
+
+	if (expected)
+		assert_string_equal(letgo_text(text, sizeof(text), &g, false), expected);
+	else
+		assert_null(letgo_text(text, sizeof(text), &g, false));
+}
+
+static void test_hooks(void **state)
+{
+	struct synthetic_census c;
+	uint32_t model, layer, object;
+
+	(void)state;
+	begin(6);
+	synthetic_census_open(&c, "a.1.names", 7, TIME(5));
+	model = synthetic_local(&c, TFMT_KIND_MODULE, "model");
+	layer = synthetic_own(&c, model, "_modules", TFMT_KIND_MODULE, "0");
+	hook_keeps(&c, synthetic_object(&c, layer, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_DICT, "_forward_hooks"), 0, 10);
+	hook_keeps(&c, synthetic_object(&c, layer, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_DICT, "_backward_hooks"), 1, 10);
+	object = synthetic_own(&c, layer, "_parameters", TFMT_KIND_PARAMETER, "weight");
+	hook_keeps(&c, synthetic_object(&c, object, TFMT_EDGE_MEMBER, TFMT_KIND_DICT, NULL), 2, 10);
+	object = synthetic_local(&c, TFMT_KIND_OPTIMIZER, "optimizer");
+	hook_keeps(&c, synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_DICT, "_optimizer_step_post_hooks"), 3, 10);
+	object = synthetic_object(&c, 0, TFMT_EDGE_GLOBAL, TFMT_KIND_PYTHON_MODULE, "torch.nn.modules.module");
+	hook_keeps(&c, synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_DICT, "_global_forward_hooks"), 4, 10);
+	object = synthetic_local(&c, TFMT_KIND_OTHER, "trainer"); /* what only has such a name is no module's */
+	hook_keeps(&c, synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_DICT, "_forward_hooks"), 5, 10);
+	synthetic_census_close(&c, true);
+	load();
+	check_let_go(0, 10, "handle.remove(), of the handle that model.0.register_forward_hook() returned, and of other hooks that "
+			    "hold the same");
+	check_let_go(0, 40, "handle.remove(), of each handle that model.*.register_forward_hook() returned");
+	check_let_go(1, 10, "handle.remove(), of the handle that registering the hook of model.0 returned, and of other hooks that "
+			    "hold the same");
+	check_let_go(2, 10, "handle.remove(), of the handle that registering the hook of model.0.weight returned, and of other hooks "
+			    "that hold the same");
+	check_let_go(3, 10, "handle.remove(), of the handle that optimizer.register_step_post_hook() returned, and of other hooks "
+			    "that hold the same");
+	check_let_go(4, 10, "handle.remove(), of the handle that torch.nn.modules.module.register_module_forward_hook() returned, "
+			    "and of other hooks that hold the same");
+	check_let_go(5, 10, NULL);
 	replay_release(&m);
 }
 
@@ -565,6 +624,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_parts_of_sharded_tensors, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_what_the_program_calls_it_comes_first, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_keepers, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(test_hooks, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_roots, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_a_long_way, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_nearest_census, synthetic_enter, synthetic_leave),
