@@ -13,20 +13,27 @@ static bool is_code(const char *name)
 	return *name && !strpbrk(name, "<*(") && !strchr(name, ' ');
 }
 
-/* What a container is to be given, or to be done with it. has_node: what it holds has a grad_fn. */
-static const char *let_go_of_entries(char *buf, size_t size, const struct namegroup *g, const struct keeper *k, bool has_node)
+/* What is put into a container in place of what has a grad_fn, and keeps what that was computed of. */
+enum entry {
+	ENTRY_PLAIN,    /* it has none */
+	ENTRY_DETACHED, /* without that, the entry itself may stay */
+	ENTRY_ON_HOST,  /* the entries themselves are what is to go */
+};
+
+/* What a container is to be given, or to be done with it. */
+static const char *let_go_of_entries(char *buf, size_t size, const struct namegroup *g, const struct keeper *k, enum entry entry)
 {
-	const char *name = groupkeeper_name(g, &k->name);
+	const char *name = groupkeeper_name(g, &k->name), *host = entry == ENTRY_ON_HOST ? ".cpu()" : "";
 
 	if (!is_code(name))
 		return NULL;
-	if (!has_node)
+	if (entry == ENTRY_PLAIN)
 		snprintf(buf, size, "%s.clear()%s", name, k->has_bound ? ", or a smaller maxlen" : "");
 	else if (k->kind == TFMT_KIND_LIST || k->kind == TFMT_KIND_DEQUE)
-		snprintf(buf, size, "%s.append(x.detach())%s in place of x", name,
+		snprintf(buf, size, "%s.append(x.detach()%s)%s in place of x", name, host,
 			 g->named.is_number ? ", or x.item()," : "");
 	else
-		snprintf(buf, size, "x.detach() in %s in place of x", name);
+		snprintf(buf, size, "x.detach()%s in %s in place of x", host, name);
 	return buf;
 }
 
@@ -56,9 +63,9 @@ static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, 
 	if (keeper_has_entries(k) && g->named.holders > 1) /* something else holds the same tensors */
 		return NULL;
 	if (keeper_has_entries(k))
-		return let_go_of_entries(buf, size, g, k, g->named.has_node);
+		return let_go_of_entries(buf, size, g, k, !g->named.has_node ? ENTRY_PLAIN : of_graph ? ENTRY_DETACHED : ENTRY_ON_HOST);
 	if (groupkeeper_container(&container, g))
-		return let_go_of_entries(buf, size, g, &container, k->kind == TFMT_KIND_AUTOGRAD);
+		return let_go_of_entries(buf, size, g, &container, k->kind == TFMT_KIND_AUTOGRAD ? ENTRY_DETACHED : ENTRY_PLAIN);
 	if (of_graph)
 		return let_go_of_graph(buf, size, g);
 	if (!keeper_is_variable(k) || g->blocks != 1 || !is_code(k->name.text))

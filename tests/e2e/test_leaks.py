@@ -3,7 +3,7 @@
 
 import re
 
-from harness import EXAMPLES
+from harness import EXAMPLES, WITH_NAMES, python
 
 
 def line_of(path, text):
@@ -30,6 +30,24 @@ def test_leak_loss_list(vramtrace, recorded):
 
     text = vramtrace.call("leaks", done.path).stdout
     assert re.search(rf"allocated at \S*leak_loss_list.py:{allocated} in train", text)
+
+
+def test_line_that_lets_go_ends_the_growth(vramtrace, tmp_path):
+    command = python("leak_loss_list.py", "--steps", "1000")
+    options = ("--simulate-capacity", "1GiB")
+    done = vramtrace.record(tmp_path / "leak.vtr", command, options=options, env=WITH_NAMES)
+    assert done.status == 1 and "OutOfMemoryError" in done.stderr
+    lines = vramtrace.call("leaks", done.path).stdout.splitlines()[4:8]
+    assert any("kept by losses, a list of " in line for line in lines)
+
+    code = re.fullmatch(r" +let go by (\S+) in place of x", lines[3])[1]
+    source = (EXAMPLES / "leak_loss_list.py").read_text()
+    assert source.count("losses.append(loss)") == 1
+    mended = tmp_path / "mended.py"
+    mended.write_text(source.replace("losses.append(loss)", code.replace("x", "loss")))
+    done = vramtrace.record(tmp_path / "mended.vtr", [*python(mended), "--steps", "1000"], options=options, env=WITH_NAMES)
+    assert done.status == 0, done.stderr
+    assert vramtrace.json("leaks", done.path)["findings"] == []
 
 
 def test_leak_c(vramtrace, compile_c, cuda_flags, tmp_path):
