@@ -3,7 +3,7 @@
 
 import re
 
-from harness import EXAMPLES, WITH_NAMES, python
+from harness import EXAMPLES, TREE, WITH_NAMES, python
 
 
 def line_of(path, text):
@@ -33,13 +33,15 @@ def test_leak_loss_list(vramtrace, recorded):
 
 
 def test_line_that_lets_go_ends_the_growth(vramtrace, tmp_path):
+    """README shows what is printed of the growth; the program with that line runs to its end."""
     command = python("leak_loss_list.py", "--steps", "1000")
     options = ("--simulate-capacity", "1GiB")
     done = vramtrace.record(tmp_path / "leak.vtr", command, options=options, env=WITH_NAMES)
     assert done.status == 1 and "OutOfMemoryError" in done.stderr
     lines = vramtrace.call("leaks", done.path).stdout.splitlines()[4:8]
     assert any("kept by losses, a list of " in line for line in lines)
-
+    shown = (TREE / "README.md").read_text().partition("$ vramtrace leaks leak.vtr | sed -n 5,8p\n")[2].splitlines()[:4]
+    assert [line.strip() for line in shown] == [re.sub(r" \S*/examples/", " examples/", line.strip()) for line in lines]
     code = re.fullmatch(r" +let go by (\S+) in place of x", lines[3])[1]
     source = (EXAMPLES / "leak_loss_list.py").read_text()
     assert source.count("losses.append(loss)") == 1
