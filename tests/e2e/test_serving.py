@@ -83,10 +83,16 @@ def test_weights_go_by_the_models_own_path(served, blocks):
 
 
 def test_nothing_goes_by_a_rule_of_training(vramtrace, served, blocks):
-    """Categories are facts: what is no weight and no buffer is unknown, but for what comes and goes with an operation."""
+    """
+    Categories are facts: what is no weight and no buffer, and not filled from the host, is unknown, but for what comes and goes
+    with an operation.
+    """
     (device,) = vramtrace.json("report", served[0])["devices"]
     categories = device["categories_at_peak"]
-    assert categories["input"] == categories["gradient"] == categories["optimizer_state"] == categories["activation"] == 0
+    assert categories["gradient"] == categories["optimizer_state"] == categories["activation"] == 0
+    copies = map(json.loads, vramtrace.call("dump", "--json", "--kind", "copy", served[0]).stdout.splitlines())
+    filled = {event["address"] for event in copies if event.get("source") == 0}
+    assert all(block["fact"] and address in filled for address, block in blocks.items() if block["category"] == "input")
     own = set(served[1]["parameters"].values())
     assert {address for address, block in blocks.items() if block["category"] == "parameter"} == own
 

@@ -11,7 +11,7 @@ summary= failed=0
 smoke="$tree/tests/e2e/test_versions.py $tree/tests/e2e/test_ledger.py $tree/tests/e2e/test_coverage_core.py
 	$tree/tests/e2e/test_pytorch_own.py $tree/tests/preload/test_lookup_all.py"
 names="$tree/tests/e2e/test_names.py $tree/tests/e2e/test_keepers.py::test_keeper_is_named"
-# Of a tensor's own hooks PyTorch 2.4 and 2.6 do not tell the collector, nor by that a census.
+# A tensor's own hooks are left out: with PyTorch 2.4 and 2.6 a census does not come to what they keep, and says so.
 for way in closure method partial backward; do
 	names="$names $tree/tests/e2e/test_keepers.py::test_hook_that_alone_keeps_is_to_be_removed[$way]"
 done
