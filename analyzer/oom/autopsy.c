@@ -316,6 +316,18 @@ static void find_patterns(struct autopsy *a)
 	a->patterns.kept = kepttensors_find(&a->moment);
 }
 
+/* A variable of a module's forward that has not returned: it is being computed, and keeps nothing from call to call. */
+static bool is_being_computed(const struct namegroup *g)
+{
+	struct keeper k, next;
+	const char *name;
+
+	if (!groupkeeper_nearest(&k, &next, g) || !keeper_is_variable(&k) || k.name.root != ROOT_LOCAL || !k.name.function)
+		return false;
+	name = strrchr(k.name.function, '.'); /* its class comes before it from Python 3.11 on */
+	return !strcmp(name ? name + 1 : k.name.function, "forward");
+}
+
 /*
  * What leads to the most nodes of graphs: a sum of losses, a hidden state that goes on from step to step, or the container that
  * has an entry for each graph. NULL: a census saw none. Older censuses count no nodes: of those the container with most entries.
@@ -329,7 +341,7 @@ static const struct namegroup *graph_holder(const struct autopsy *a)
 		const struct namegroup *g = &a->holders.group[i];
 
 		/* Of a version of PyTorch whose nodes are laid out in another way no more than the first is found. */
-		if (g->is_named && g->nodes > g->blocks && (!most || g->nodes > most->nodes))
+		if (g->is_named && g->nodes > g->blocks && (!most || g->nodes > most->nodes) && !is_being_computed(g))
 			most = g;
 	}
 	for (size_t i = 0; i < a->holders.nr_groups && (!most || !most->nodes); i++) {

@@ -32,6 +32,8 @@ void autopsy_let_go(struct autopsy_finding *f)
 	struct keeper k, next;
 	const struct objectname *n = &k.name;
 	unsigned nr = f->nr_advice < AUTOPSY_LINES_MAX ? f->nr_advice : AUTOPSY_LINES_MAX - 1;
+	/* Who only evaluates needs no graph at all: no_grad() comes first. */
+	unsigned first = nr && !strcmp(f->cause, "evaluation") ? 1 : 0;
 	struct hookname hook;
 	struct fact site;
 	bool frees_all; /* and what it was computed of */
@@ -41,9 +43,9 @@ void autopsy_let_go(struct autopsy_finding *f)
 		return;
 	frees_all = f->named->named.has_node || f->named->bytes > f->bytes;
 	site = letgo_is_hook(&hook, f->named) ? (struct fact){ .key = "site" } : fact_line("site", n->file, n->line, n->function);
-	memmove(&f->advice[1], f->advice, nr * sizeof(*f->advice));
+	memmove(&f->advice[first + 1], &f->advice[first], (nr - first) * sizeof(*f->advice));
 	f->nr_advice = nr + 1;
-	f->advice[0] = SAID(let_go_advice, fact_name("code", code), site,
+	f->advice[first] = SAID(let_go_advice, fact_name("code", code), site,
 			    fact_bytes("bytes", frees_all ? f->bytes : f->named->bytes));
 }
 
