@@ -585,11 +585,14 @@ static void judge_all(struct categories *c, struct replay_process *process, cons
 		if (!b->is_fact)
 			b->category = category_facts_by_likes(&facts, &life[i], fate_so_far(&j, &life[i]));
 		if (b->category == NR_CATEGORIES) {
+			bool is_seen = category_facts_saw(&facts, &life[i]);
+
 			b->category = category_of(&j, &life[i]);
 			if (!trains(&j))
 				b->category = category_without_training(&facts, &life[i], b->category);
-			b->category = category_from_host(&life[i], b->category);
-			b->is_fact = b->category == CATEGORY_INPUT && life[i].is_from_host && category_facts_saw(&facts, &life[i]);
+			if (trains(&j) || is_seen) /* else a weight may not have its module yet */
+				b->category = category_from_host(&life[i], b->category);
+			b->is_fact = b->category == CATEGORY_INPUT && life[i].is_from_host && is_seen;
 		}
 		c->sum[b->category].bytes += used_bytes(process, &life[i]);
 		c->rounding_bytes += life[i].size - used_bytes(process, &life[i]);
