@@ -44,12 +44,21 @@ static bool is_over_words(const struct tfmt_shape *s, uint64_t vocabulary)
 }
 
 /* A value for each token and word. */
+static bool are_values(const struct tfmt_shape *s, uint64_t vocabulary)
+{
+	return is_over_words(s, vocabulary) && jobpart_elements(s) / vocabulary >= TOKENS_MIN;
+}
+
 static bool has_shape_of_logits(const struct jobpart *j, size_t i, uint64_t vocabulary)
 {
-	const struct tfmt_shape *s = &j->shape[i];
+	return are_values(&j->shape[i], vocabulary) && !jobpart_fits_parameter(j, i);
+}
 
-	return is_over_words(s, vocabulary) && !jobpart_fits_parameter(j, i) &&
-	       jobpart_elements(s) / vocabulary >= TOKENS_MIN;
+/* The request that failed may be for logits, or for what the loss makes of them. */
+static bool is_asked(const struct jobpart *j, uint64_t vocabulary)
+{
+	return j->asked && j->asked_phase != PHASE_OPTIMIZER && j->asked_phase != PHASE_INIT &&
+	       are_values(&j->asked_shape, vocabulary) && !jobpart_is_parameters(j, jobpart_key(&j->asked_shape));
 }
 
 /* Logits, what the loss makes of them, and their gradients. */
@@ -149,17 +158,23 @@ static bool has_loss(const struct jobpart *j, uint64_t vocabulary)
 	return (j->asked && is_of_loss(j, j->asked_stack)) || is_last_wide(j, vocabulary);
 }
 
+/* first: a block; SIZE_MAX: there is only the request. */
 static uint64_t logits_bytes(const struct jobpart *j, uint64_t vocabulary, unsigned *nr, size_t *first)
 {
 	uint64_t bytes = 0;
 
 	*nr = 0;
+	*first = SIZE_MAX;
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		if (!is_logits(j, i, vocabulary))
 			continue;
 		if (!(*nr)++)
 			*first = i;
 		bytes += j->blocks.block[i].life.size;
+	}
+	if (is_asked(j, vocabulary)) {
+		(*nr)++;
+		bytes += j->asked;
 	}
 	return bytes;
 }
@@ -226,6 +241,8 @@ static uint64_t peak_in_parts(const struct jobpart *j, const struct head *head)
 		    life->death.ordinal > end)
 			end = life->death.ordinal;
 	}
+	if (is_asked(j, head->vocabulary))
+		edits_resize(&e, j->to, torch_rounded(j->asked / PARTS));
 	if (begin < end) {
 		edits_more(&e, begin, end, gradient_bytes(j, head->parameter));
 		edits_moment(&e, end + 1, 2 * gradient_bytes(j, head->parameter));
@@ -239,23 +256,25 @@ bool advice_chunked_loss(const struct jobpart *j, struct advice *a)
 	struct head head = { 0 };
 	char shape[SHAPE_TEXT_MAX];
 	struct fact site;
+	uint32_t stack;
 	uint64_t bytes;
 	unsigned nr;
-	size_t first = 0;
+	size_t first;
 
 	if (!find_head(j, &head))
 		return false;
 	a->after_bytes = peak_in_parts(j, &head);
 	bytes = logits_bytes(j, head.vocabulary, &nr, &first);
-	advice_at_stack(j, a, j->blocks.block[first].life.birth.stack);
+	stack = first == SIZE_MAX ? j->asked_stack : j->blocks.block[first].life.birth.stack;
+	advice_at_stack(j, a, stack);
 	site = fact_if(a->has_site, fact_site("site", &a->site));
 	a->title = SAID(loss_in_parts, fact_count("parts", PARTS), site);
-	if (advice_is_package(j, a, j->blocks.block[first].life.birth.stack))
+	if (advice_is_package(j, a, stack))
 		a->action = SAID(loss_of_package_action, site);
 	else
 		a->action = SAID(loss_in_parts_action, site);
 	a->evidence = SAID(loss_tensors, fact_count("tensors", nr), fact_bytes("bytes", bytes),
-			   fact_name("shape", shape_text(shape, &j->shape[first])));
+			   fact_name("shape", shape_text(shape, first == SIZE_MAX ? &j->asked_shape : &j->shape[first])));
 	a->cost = SAID(loss_in_parts_cost, NO_FACTS);
 	return true;
 }

@@ -52,8 +52,10 @@ bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f
 /* A weight for each query and key (autopsy_attention.c). */
 bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding *f);
 
-/* Tensors that are larger than they need be, or than before (autopsy_tensors.c). */
+/* Logits over a vocabulary, all at once (autopsy_logits.c). */
 bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f);
+
+/* Tensors that are larger than they need be, or than before (autopsy_tensors.c). */
 bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_contiguous_copy(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_expanded_copy(const struct autopsy *a, struct autopsy_finding *f);

@@ -5,7 +5,6 @@
 #include "analyzer/allocator/torch.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
-#include "analyzer/patterns/vocabulary.h"
 #include "analyzer/stacks/element.h"
 
 #define UINT8 0
@@ -14,87 +13,6 @@
 #define COMPLEX64 9
 #define BFLOAT16 15
 #define PARTS 8 /* in which a tensor may be computed one after the other */
-
-/* ---- logits ---------------------------------------------------------------------------------- */
-
-static bool is_half(const struct tfmt_shape *s)
-{
-	return s->element_type == FLOAT16 || s->element_type == BFLOAT16;
-}
-
-/* Was there a tensor over the same vocabulary, and of as many rows or more, in 16 bits? */
-static bool has_half(const struct autopsy *a, const struct tfmt_shape *of)
-{
-	const struct books *books = a->device->process->books;
-	struct tfmt_shape s;
-
-	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
-		const struct group *g = books_group(books, i);
-
-		if (g->tensor && g->shape && tfmt_reader_shape(books_reader(books), g->shape, &s) && is_half(&s) &&
-		    s.nr_dims >= 2 && s.dims[s.nr_dims - 1] == of->dims[of->nr_dims - 1] &&
-		    moment_elements(&s, s.nr_dims) >= moment_elements(of, of->nr_dims))
-			return true;
-	}
-	return false;
-}
-
-/* Does what was asked for copy them in 32 bits: all rows, or some less, as where labels are shifted by one? */
-static bool is_upcast_asked(const struct autopsy *a, const struct tfmt_shape *s)
-{
-	uint64_t row = 4 * s->dims[s->nr_dims - 1], rows = moment_elements(s, s->nr_dims - 1);
-	uint64_t asked_rows = a->failure->asked / row;
-	bool is_copy = !strncmp(a->operation, "to_", 3) || !strcmp(a->operation, "_to_copy");
-
-	if (torch_rounded(asked_rows * row) != torch_rounded(a->failure->asked))
-		return false;
-	return asked_rows == rows || (is_copy && asked_rows < rows && UPCAST_ROWS_PART * asked_rows >= rows);
-}
-
-bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
-{
-	uint64_t wide = 0, vocabulary = 0, rows = 0;
-	bool is_asked = false;
-	size_t largest = 0;
-
-	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		const struct tfmt_shape *s = &a->block[i].shape;
-		uint64_t bytes = a->categories.block[i].life.size;
-
-		if (!a->block[i].is_shaped || !vocabulary_are_logits(s) ||
-		    !moment_is_passing(a->categories.block[i].category))
-			continue;
-		if (is_half(s)) {
-			is_asked |= is_upcast_asked(a, s);
-		} else if (s->element_type == FLOAT32 && has_half(a, s)) {
-			if (!wide || bytes > a->categories.block[largest].life.size)
-				largest = i;
-			wide += bytes;
-			is_asked |= torch_rounded(s->bytes) == torch_rounded(a->failure->asked);
-		} else {
-			continue;
-		}
-		vocabulary = s->dims[s->nr_dims - 1];
-		if (moment_elements(s, s->nr_dims - 1) > rows)
-			rows = moment_elements(s, s->nr_dims - 1);
-	}
-	f->bytes = wide + (is_asked ? a->failure->asked : 0);
-	if (!f->bytes || !autopsy_matters(a, f->bytes) || !vocabulary_has_words(&a->moment, vocabulary))
-		return false;
-	if (wide)
-		autopsy_at_place(a, f, a->block[largest].place);
-	else
-		autopsy_at_request(a, f);
-	if (!wide)
-		autopsy_say(f, SAID(logits_were_copied, fact_bytes("asked", a->failure->asked)));
-	else
-		autopsy_say(f, SAID(logits_are_wide, fact_bytes("wide", wide),
-				    fact_if(is_asked, fact_bytes("asked", a->failure->asked))));
-	autopsy_evidence(f, SAID(logits_rows, fact_count("rows", rows), fact_count("vocabulary", vocabulary),
-				 fact_bytes("half", 2 * rows * vocabulary)));
-	autopsy_advise(f, SAID(logits_advice, fact_count("parts", PARTS), fact_bytes("saved", f->bytes - f->bytes / PARTS)));
-	return true;
-}
 
 /* ---- Fourier transforms ---------------------------------------------------------------------- */
 

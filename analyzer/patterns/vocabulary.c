@@ -38,3 +38,15 @@ bool vocabulary_has_words(const struct moment *at, uint64_t vocabulary)
 	}
 	return false;
 }
+
+bool vocabulary_is_taken_in(const struct moment *at, uint64_t vocabulary)
+{
+	for (size_t i = 0; i < at->nr_blocks; i++) {
+		const struct tfmt_shape *s = &at->block[i].shape;
+
+		if (at->live[i].category == CATEGORY_PARAMETER && at->block[i].is_shaped && s->nr_dims >= 2 &&
+		    s->dims[1] == vocabulary)
+			return true;
+	}
+	return false;
+}

@@ -18,4 +18,7 @@ bool vocabulary_are_logits(const struct tfmt_shape *s);
 /* Does a parameter have a row for each word, or for each of its rank's? Of parameters laid end to end nobody knows. */
 bool vocabulary_has_words(const struct moment *at, uint64_t vocabulary);
 
+/* Does a layer take in so many features? Of a vocabulary none does: logits come last. */
+bool vocabulary_is_taken_in(const struct moment *at, uint64_t vocabulary);
+
 #endif

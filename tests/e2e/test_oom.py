@@ -17,6 +17,8 @@ PYTORCH_ABORTS = "terminate called without an active exception"
 SHAPES = JOBS / "oom" / "shapes.py"
 KEPT = JOBS / "oom" / "kept.py"
 MIXED = JOBS / "oom" / "mixed.py"
+MODELS = JOBS / "oom" / "models.py"
+SCRIPTS = (SCRIPT, SHAPES, KEPT, MIXED, MODELS)
 # Verdict and cause of each job, and the job whose line it is about, if another.
 CAUSES = {
     "too_big": ("too_big", "never_fits"),
@@ -110,6 +112,8 @@ CAUSES = {
     "similarities": ("spike", "larger_tensor"),
     "long_filter": ("fft_upcast", "fft_upcast"),
     "normed_speech": ("too_big", "sum"),
+    "many_words": ("logits_fp32", "logits_fp32"),
+    "long_prompt": ("logits_fp32", "logits_fp32"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -117,6 +121,7 @@ LINES = {
     "lone_sequence": "attention_matrix",
     "retries": "validation",
     "probes": "hook_outputs",
+    "long_prompt": "many_words",
 }
 # Of those whose memory follows the shape of the batch: how, and by which dimension shapes.py is told to try another.
 FITS = {
@@ -135,7 +140,7 @@ CALLED = {"hook_outputs", "validation", "retries", "probes"}
 
 
 def script_of(cause):
-    return next(script for script in (SCRIPT, SHAPES, KEPT, MIXED) if f"\ndef {cause}(" in script.read_text())
+    return next(script for script in SCRIPTS if f"\ndef {cause}(" in script.read_text())
 
 
 def planted_line(cause, word="planted"):
@@ -277,6 +282,19 @@ def test_who_keeps_graphs_is_named(vramtrace, ran_out):
     assert (found["keepers"][0]["kind"], found["certainty"]) == ("list", "proven")
     first = found["advice_facts"][0]
     assert first["says"] == "let_go_advice" and first["code"].endswith(".append(x.detach()) in place of x")
+
+
+# What is to be done first, where that is of the cause's own and the batch may stay as it is.
+FIRST = {
+    "many_words": "logits_advice",
+    "long_prompt": "logits_needed_advice",
+}
+
+
+@pytest.mark.parametrize("cause", FIRST)
+def test_what_is_to_be_done_first(vramtrace, ran_out, cause):
+    (finding, *_) = vramtrace.json("oom", ran_out(cause).path)["findings"]
+    assert finding["advice_facts"][0]["says"] == FIRST[cause]
 
 
 def test_what_was_weighed_is_told(vramtrace, ran_out):
@@ -614,7 +632,7 @@ def test_nothing_where_memory_sufficed(vramtrace, recorded):
 
 def test_document_lists_what_is_found(vramtrace, ran_out):
     """docs/diagnosis.md has the table that is made here; with VRAMTRACE_UPDATE=1 it is written."""
-    jobs = [node for script in (SCRIPT, SHAPES, KEPT, MIXED) for node in ast.parse(script.read_text()).body]
+    jobs = [node for script in SCRIPTS for node in ast.parse(script.read_text()).body]
     planted = {node.name: ast.get_docstring(node) for node in jobs if hasattr(node, "name")}
     table = ["| program | what is planted | verdict | cause | what `oom` says, at the planted line |", "|---|---|---|---|---|"]
     for cause in CAUSES:
