@@ -426,7 +426,7 @@ int cmd_report(int argc, const char **argv)
 	struct replay m = REPLAY_INIT;
 	struct findings found = { 0 };
 	struct failures failures = FAILURES_INIT;
-	struct replay_options load = { .lives = true, .observe = failures_observe, .ctx = &failures,
+	struct replay_options load = { .lives = true, .modules = true, .observe = failures_observe, .ctx = &failures,
 				      .observe_no_frees = true };
 	enum opt_result parsed = opt_parse(&report_help, &argc, argv, &o);
 	struct emit *e;

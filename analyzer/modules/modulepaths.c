@@ -18,6 +18,7 @@ struct modulepaths_stack {
 	bool is_known;
 	bool calls_several; /* it is a line that calls modules that no other calls: more than this one */
 	uint32_t calls;     /* instance */
+	uint64_t latest;    /* ordinal of the latest event in it */
 };
 
 /* ---- interning ------------------------------------------------------------------------------------ */
@@ -234,10 +235,11 @@ static struct modulepaths_stack find_stack(struct modulepaths *m, uint32_t stack
 uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev)
 {
 	uint32_t stack = ev->called_stack ? ev->called_stack : ev->python_stack;
-	const struct modulepaths_stack *known = stack >= TFMT_STACK_FIRST ? stack_of(m, stack) : NULL;
+	struct modulepaths_stack *known = stack >= TFMT_STACK_FIRST ? stack_of(m, stack) : NULL;
 
 	if (!known)
 		return 0;
+	known->latest = ev->ordinal;
 	return known->is_known ? known->path : find_stack(m, stack, ev->time_ns).path;
 }
 
@@ -290,6 +292,29 @@ uint32_t modulepaths_outermost_call(const struct modulepaths *m, uint32_t stack)
 bool modulepaths_calls_several(const struct modulepaths *m, uint32_t call)
 {
 	return call < m->nr_stacks && m->of_stack[call].calls_several;
+}
+
+static bool calls_module(const struct modulepaths *m, uint32_t stack, uint64_t module)
+{
+	struct tfmt_call call;
+	uint32_t called, moved;
+
+	for (uint32_t id = stack; tfmt_reader_call(m->reader, id, &call); id = call.parent) {
+		called = called_by(m, id, &call, &moved);
+		if (called && address_of(m, called) == module)
+			return true;
+	}
+	return false;
+}
+
+uint64_t modulepaths_latest_call(const struct modulepaths *m, uint64_t module)
+{
+	uint64_t latest = 0;
+
+	for (uint32_t id = TFMT_STACK_FIRST; id < m->nr_stacks; id++)
+		if (m->of_stack[id].latest > latest && calls_module(m, id, module))
+			latest = m->of_stack[id].latest;
+	return latest;
 }
 
 void modulepaths_release(struct modulepaths *m)

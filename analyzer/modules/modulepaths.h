@@ -68,6 +68,9 @@ uint32_t modulepaths_call(const struct modulepaths *m, uint32_t stack, uint32_t 
 uint32_t modulepaths_outermost_call(const struct modulepaths *m, uint32_t stack);
 bool modulepaths_calls_several(const struct modulepaths *m, uint32_t call);
 
+/* The latest allocation within a call of the module with this address, as modulepaths_next() saw it: its ordinal; 0: none. */
+uint64_t modulepaths_latest_call(const struct modulepaths *m, uint64_t module);
+
 /* How many modules deep a path is; the ancestor of a path at a depth of at least 1, or itself. */
 uint32_t modulepaths_depth(const struct modulepaths *m, uint32_t path);
 uint32_t modulepaths_ancestor(const struct modulepaths *m, uint32_t path, uint32_t depth);

@@ -111,7 +111,7 @@ struct autopsy {
 	struct namegroups *names_kept; /* the same of those blocks that steps before have left */
 	struct namegroups holders; /* tensors with a graph, by what variables and containers call them: they keep it */
 	struct modules modules;  /* two modules deep; empty if the replay was loaded without */
-	struct autopsy_parts parts; /* empty likewise; no finding goes by them, as not every command loads modules */
+	struct autopsy_parts parts; /* empty likewise */
 	struct stack_frame site; /* of the request */
 	bool has_site;
 	char operation[64]; /* that asked, as ATen names it: "bmm"; "" = not known */

@@ -34,6 +34,9 @@ bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_regular_leak(const struct autopsy *a, struct autopsy_finding *f);
 
+/* An older model that is kept beside the newest (autopsy_older.c). */
+bool autopsy_is_older_model(const struct autopsy *a, struct autopsy_finding *f);
+
 /* Graphs of the model's calls that no backward pass has used up (autopsy_graphs.c). */
 bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding *f);
@@ -42,7 +45,6 @@ bool autopsy_is_traceback(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_held_attempt(const struct autopsy *a, struct autopsy_finding *f);
 
 /* What is kept of calls without a graph (autopsy_outputs.c). */
-bool autopsy_is_list(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f);
 
@@ -58,6 +60,7 @@ bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f);
 /* Tensors that are larger than they need be, or than before (autopsy_tensors.c). */
 bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_contiguous_copy(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_list(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_expanded_copy(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_optimizer_history(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_optimizer_state(const struct autopsy *a, struct autopsy_finding *f);

@@ -127,6 +127,36 @@ void autopsy_at_call(const struct autopsy *a, struct autopsy_finding *f, size_t 
 		find_caller(a, f, autopsy_group(a, block)->python_stack, 0, true);
 }
 
+/* Does the function only put an object together, for the one that has called for it? */
+static bool makes_parts(const struct stack_frame *frame)
+{
+	static const char *const names[] = { "__init__", "<genexpr>", "<listcomp>" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (frame->function && strstr(frame->function, names[i]))
+			return true;
+	return false;
+}
+
+void autopsy_at_making(const struct autopsy *a, struct autopsy_finding *f, size_t block)
+{
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
+	struct stack stack = { 0 };
+	int site, from, caller;
+
+	autopsy_at_place(a, f, a->block[block].place);
+	stack_expand(&stack, &source, autopsy_group(a, block)->python_stack, 0);
+	site = from = stack_site(&stack);
+	while (from >= 0 && from + 1 < (int)stack.nr_frames && makes_parts(&stack.frame[from]))
+		from++;
+	caller = from > site ? stack_program(&stack, from) : -1;
+	if (caller >= 0) {
+		f->has_caller = true;
+		f->caller = stack.frame[caller];
+	}
+	stack_release(&stack);
+}
+
 void autopsy_at_group(const struct autopsy *a, struct autopsy_finding *f, const struct group *g)
 {
 	struct stack_source source = replay_stack_source(a->replay, a->device->process);

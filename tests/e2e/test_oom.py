@@ -114,6 +114,11 @@ CAUSES = {
     "normed_speech": ("too_big", "sum"),
     "many_words": ("logits_fp32", "logits_fp32"),
     "long_prompt": ("logits_fp32", "logits_fp32"),
+    "renewed": ("leak", "kept_tensors"),
+    "best_of_all": ("leak", "kept_tensors"),
+    "schedules": ("leak", "kept_tensors"),
+    "tenants": ("too_big", "sum"),
+    "slow_copy": ("too_big", "sum"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -122,6 +127,7 @@ LINES = {
     "retries": "validation",
     "probes": "hook_outputs",
     "long_prompt": "many_words",
+    "best_of_all": "schedules",
 }
 # Of those whose memory follows the shape of the batch: how, and by which dimension shapes.py is told to try another.
 FITS = {
@@ -288,6 +294,9 @@ def test_who_keeps_graphs_is_named(vramtrace, ran_out):
 FIRST = {
     "many_words": "logits_advice",
     "long_prompt": "logits_needed_advice",
+    "renewed": "older_holder_advice",
+    "best_of_all": "older_holder_advice",
+    "schedules": "older_holder_advice",
 }
 
 
@@ -295,6 +304,17 @@ FIRST = {
 def test_what_is_to_be_done_first(vramtrace, ran_out, cause):
     (finding, *_) = vramtrace.json("oom", ran_out(cause).path)["findings"]
     assert finding["advice_facts"][0]["says"] == FIRST[cause]
+
+
+HOLDERS = {"renewed": (1, "routes['answer']"), "best_of_all": (6, "tried[*]['model']"), "schedules": (2, "plots[*].optimizer")}
+
+
+@pytest.mark.parametrize("cause", HOLDERS)
+def test_who_holds_older_models(vramtrace, ran_out, cause):
+    """A closure, a list, a schedule by its optimizer: by the census."""
+    (finding, *_) = vramtrace.json("oom", ran_out(cause).path)["findings"]
+    (holder,) = [facts["holder"] for facts in finding["evidence_facts"] if facts["says"] == "older_holder"]
+    assert (finding["facts"]["models"], holder, finding["certainty"]) == (*HOLDERS[cause], "proven")
 
 
 def test_what_was_weighed_is_told(vramtrace, ran_out):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Programs whose model fills the memory: its output, its older self, what is trained of it: models.py CAUSE"""
 
+import copy
 import sys
 
 import torch
@@ -39,6 +40,76 @@ def long_prompt():
         for length in (500, 1000, 8000):
             scores = model(torch.randint(0, 150000, (1, length), device=DEVICE))
             scores[:, -1].argmax()
+
+
+def tower(width=4096, depth=12):
+    layers = (part for _ in range(depth) for part in (nn.Linear(width, width), nn.GELU()))
+    return nn.Sequential(*layers).to(DEVICE)  # planted: schedules
+
+
+def renewed():
+    """A model is made anew between requests, but the function that answers them still has the old one in its closure."""
+    routes = {}
+
+    def renew():
+        model = nn.Sequential(*(nn.Linear(6144, 6144) for _ in range(14))).to(DEVICE)  # planted: renewed
+        routes["answer"] = lambda rows: model(rows).argmax(-1)
+
+    renew()
+    with torch.no_grad():
+        for request in range(1, 20):
+            routes["answer"](torch.randn(64, 6144, device=DEVICE))
+            if request % 5 == 0:
+                renew()
+
+
+def best_of_all():
+    """Models are trained one after the other, and each one's best is kept as it was; no two need be there at once."""
+    tried = []
+    for rate in (0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001):
+        model = tower(width=3072)
+        optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
+        for _ in range(3):
+            model(torch.randn(256, 3072, device=DEVICE)).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        tried.append({"rate": rate, "model": model})
+
+
+def schedules():
+    """What has gone through its steps is replaced, but its schedule is kept for a plot, and the schedule has the optimizer."""
+    plots = []
+    for warmup in (2, 4, 8, 16):
+        model = tower(width=3072)
+        optimizer = torch.optim.Adam(model.parameters())
+        plots.append(torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step, warmup=warmup: min(1, step / warmup)))
+        for _ in range(2):
+            model(torch.randn(256, 3072, device=DEVICE)).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            plots[-1].step()
+
+
+def tenants():
+    """Each customer has a model of the same kind, made when the first question comes; all are asked in turn."""
+    models = {}
+    with torch.no_grad():
+        for customer in range(20):
+            models[customer] = nn.Sequential(*(nn.Linear(4096, 4096) for _ in range(8))).to(DEVICE)  # planted: tenants
+            for model in models.values():
+                model(torch.randn(16, 4096, device=DEVICE))
+
+
+def slow_copy():
+    """After the first steps a copy of the model is made, which is to follow it slowly."""
+    model = tower(depth=20)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.randn(64, 4096, device=DEVICE)).square().mean().backward()
+        optimizer.step()
+    follower = copy.deepcopy(model)  # planted: slow_copy
+    return follower(torch.randn(64, 4096, device=DEVICE))
 
 
 globals()[sys.argv[1]]()

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/names/modelkeeper.h"
+
+#include "analyzer/names/objectway.h"
+
+/* The step that holds the model: a method's own object is held by the method, parameters without a module by their optimizer. */
+static uint32_t holding_step(const struct objectway *w)
+{
+	uint32_t i = w->top < w->nr ? w->top : w->nr - 1;
+
+	if (w->top == w->nr && i > w->start)
+		i--;
+	for (uint32_t k = w->start; k < i && w->top == w->nr; k++)
+		if (w->step[k]->kind == TFMT_KIND_OPTIMIZER)
+			i = k;
+	while (i > w->start && (w->step[i]->edge == TFMT_EDGE_SELF || objectway_is_transparent(w, i)))
+		i--;
+	return i;
+}
+
+/* Of a closure's variable, and of a default argument, the function. */
+static uint32_t function_of(const struct objectway *w, uint32_t i)
+{
+	bool is_of_function = w->step[w->start]->edge == TFMT_EDGE_CELL || w->step[w->start]->edge == TFMT_EDGE_DEFAULT;
+
+	return w->start && is_of_function ? w->start - 1 : i;
+}
+
+bool modelkeeper_find(struct modelkeeper *k, const struct tfmt_census *c, uint32_t object)
+{
+	struct objectway w;
+	uint32_t holder, function;
+
+	objectway_find(&w, c, object);
+	*k = (struct modelkeeper){ .name.root = ROOT_NATIVE };
+	if (!w.nr || w.is_cut)
+		return false;
+	for (uint32_t i = w.top; i < w.nr; i++)
+		if (w.step[i]->kind == TFMT_KIND_MODULE)
+			k->innermost = w.step[i]->address;
+	k->outermost = w.top < w.nr ? w.step[w.top]->address : 0;
+	holder = holding_step(&w);
+	function = function_of(&w, holder);
+	objectname_find(&k->name, c, w.id[function]);
+	if (k->name.root == ROOT_NATIVE || k->name.root == ROOT_CYCLE)
+		return false;
+	if (function != holder)
+		return true;
+	*k->name.text = *k->name.pattern = 0;
+	for (uint32_t i = w.start; i <= holder; i++)
+		objectname_add_step(&k->name, c, &w, i);
+	return true;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Who holds a model: the nn.Modules on the way to one of its tensors, and what that way leads through before them. */
+#ifndef VT_MODELKEEPER_H
+#define VT_MODELKEEPER_H
+
+#include "analyzer/names/objectname.h"
+
+struct modelkeeper {
+	uint64_t outermost, innermost; /* modules on the way, by address; 0: none is, as of what an optimizer alone holds */
+	/*
+	 * What holds the outermost of them: a variable, an attribute, a bound method, an entry of a list, a function by its closure;
+	 * where there is none, the optimizer, or else what holds the tensor. Its text is the whole way from the variable on:
+	 * server.predict, callbacks[2].model.
+	 */
+	struct objectname name;
+};
+
+/* Of a parameter. false: no object of the program's holds it. */
+bool modelkeeper_find(struct modelkeeper *k, const struct tfmt_census *c, uint32_t object);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cause: an older model is still there beside the one that was made after it.
+ *
+ * A *making* is what parameters were made without a call of a model between them. Where the latest of them makes again what an
+ * earlier one made, shape by shape, and nothing has called that since, the program has gone on to the new one: what holds the
+ * old one is a fact of a census, without which nothing is said.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/heap.h"
+#include "analyzer/names/modelkeeper.h"
+#include "analyzer/oom/autopsy_causes.h"
+
+struct parameter {
+	size_t block;
+	uint32_t shape; /* TFMT_DEF_SHAPE */
+	uint32_t making;
+	uint64_t model, module; /* the outermost, and the one that has it, by address; 0: held by none */
+};
+
+struct shapes {
+	uint32_t *id; /* ascending */
+	size_t nr;
+};
+
+struct older {
+	struct parameter *parameter; /* by order of allocation */
+	size_t nr;
+	uint32_t latest;      /* making */
+	uint64_t began;	      /* its first event */
+	bool is_being_made;   /* the request was for a parameter of it */
+	struct shapes newest; /* its, with the request's */
+	struct parameter *old; /* of older models */
+	size_t nr_old;
+	uint64_t bytes, newest_bytes;
+	uint32_t nr_models;
+};
+
+/* Those that a census has seen: what else is a parameter by its life alone is left out. */
+static void find_parameters(struct older *o, const struct autopsy *a)
+{
+	const struct category_block *before = NULL;
+	uint32_t making = 0;
+
+	o->parameter = heap_alloc(a->categories.nr_blocks + 1, sizeof(*o->parameter));
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+		struct modelkeeper k;
+		struct named named;
+
+		if (b->category != CATEGORY_PARAMETER || !a->block[i].is_shaped ||
+		    !namedblocks_name(&named, a->device->process, &b->life, LIVES_OOM))
+			continue;
+		modelkeeper_find(&k, named.census->census, named.object);
+		making += before && before->life.birth.nr_forwards != b->life.birth.nr_forwards;
+		before = b;
+		o->parameter[o->nr++] = (struct parameter){ i, autopsy_group(a, i)->shape, making, k.outermost, k.innermost };
+	}
+	o->latest = making;
+}
+
+static uint64_t birth_of(const struct autopsy *a, const struct parameter *p)
+{
+	return a->categories.block[p->block].life.birth.ordinal;
+}
+
+static uint64_t latest_call(const struct autopsy *a, const struct parameter *p)
+{
+	return p->module ? modulepaths_latest_call(a->device->process->modulepaths, p->module) : 0;
+}
+
+/* Was memory asked for where models are made, and for a parameter as there has been one before? */
+static bool is_made_now(const struct older *o, const struct autopsy *a)
+{
+	if (a->failure->phase != PHASE_INIT && a->failure->phase != PHASE_OTHER)
+		return false;
+	for (size_t i = 0; i < o->nr; i++)
+		if (o->parameter[i].shape == a->failure->shape)
+			return true;
+	return false;
+}
+
+/* The request may be for the first parameter of a new one: the model before was called since its last one was made. */
+static void find_latest(struct older *o, const struct autopsy *a)
+{
+	const struct parameter *last = &o->parameter[o->nr - 1];
+
+	o->is_being_made = is_made_now(o, a);
+	if (o->is_being_made && latest_call(a, last) > birth_of(a, last)) {
+		o->latest++;
+		o->began = a->failure->ordinal;
+		return;
+	}
+	for (size_t i = o->nr; i-- > 0 && o->parameter[i].making == o->latest;) {
+		o->began = birth_of(a, &o->parameter[i]);
+		o->newest_bytes += a->categories.block[o->parameter[i].block].life.size;
+	}
+}
+
+/* ---- is it made again? ------------------------------------------------------------------------- */
+
+static int by_id(const void *va, const void *vb)
+{
+	uint32_t a = *(const uint32_t *)va, b = *(const uint32_t *)vb;
+
+	return (a > b) - (a < b);
+}
+
+/* Of one making; of one model of it, unless `model` is NULL. */
+static struct shapes shapes_of(const struct older *o, uint32_t making, const uint64_t *model, uint32_t more)
+{
+	struct shapes s = { heap_alloc(o->nr + 1, sizeof(*s.id)), 0 };
+
+	for (size_t i = 0; i < o->nr; i++)
+		if (o->parameter[i].making == making && (!model || o->parameter[i].model == *model))
+			s.id[s.nr++] = o->parameter[i].shape;
+	if (more)
+		s.id[s.nr++] = more;
+	qsort(s.id, s.nr, sizeof(*s.id), by_id);
+	return s;
+}
+
+/* Has it all of them, each as often; and if nothing is to come, no others? */
+static bool has_all(const struct shapes *s, const struct shapes *of, bool is_begun)
+{
+	size_t k = 0;
+
+	for (size_t i = 0; i < s->nr && k < of->nr; i++)
+		k += s->id[i] == of->id[k];
+	return of->nr && k == of->nr && (is_begun || s->nr == of->nr);
+}
+
+static bool is_made_again(const struct older *o, uint32_t making, const uint64_t *model)
+{
+	struct shapes old = shapes_of(o, making, model, 0);
+	bool is = has_all(&old, &o->newest, o->is_being_made);
+
+	free(old.id);
+	return is;
+}
+
+/* ---- is it done with? -------------------------------------------------------------------------- */
+
+/* What no module has any more, an optimizer's parameters say, cannot be called. */
+static bool is_done_with(const struct autopsy *a, const struct parameter *largest, uint64_t since)
+{
+	uint64_t call = latest_call(a, largest);
+
+	return !largest->module || (call > birth_of(a, largest) && call < since);
+}
+
+static bool has_function(const struct autopsy *a, uint32_t python_stack, const char *name)
+{
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
+	struct stack stack = { 0 };
+	bool found = false;
+
+	stack_expand(&stack, &source, python_stack, 0);
+	for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
+		found = stack.frame[i].python && stack.frame[i].function && !strcmp(stack.frame[i].function, name);
+	stack_release(&stack);
+	return found;
+}
+
+/* A copy of a model that was not made as one: it is to be there beside it. */
+static bool is_second(const struct older *o, const struct autopsy *a, const struct parameter *old)
+{
+	const struct parameter *newest = &o->parameter[o->nr - 1];
+	uint32_t stack = newest->making == o->latest ? autopsy_group(a, newest->block)->python_stack : a->failure->python_stack;
+
+	return has_function(a, stack, "deepcopy") && !has_function(a, autopsy_group(a, old->block)->python_stack, "deepcopy");
+}
+
+/* ---- all older ones ---------------------------------------------------------------------------- */
+
+static void add_model(struct older *o, const struct autopsy *a, uint32_t making, const uint64_t *model)
+{
+	for (size_t i = 0; i < o->nr; i++) {
+		const struct parameter *p = &o->parameter[i];
+
+		if (p->making != making || (model && p->model != *model))
+			continue;
+		o->old[o->nr_old++] = *p;
+		o->bytes += a->categories.block[p->block].life.size;
+	}
+	o->nr_models++;
+}
+
+static const struct parameter *largest_of(const struct older *o, const struct autopsy *a, uint32_t making,
+					  const uint64_t *model)
+{
+	const struct parameter *largest = NULL;
+
+	for (size_t i = 0; i < o->nr; i++) {
+		const struct parameter *p = &o->parameter[i];
+
+		if (p->making == making && (!model || p->model == *model) &&
+		    (!largest || a->categories.block[p->block].life.size > a->categories.block[largest->block].life.size))
+			largest = p;
+	}
+	return largest;
+}
+
+/* The model of a making that is made again, or all of what it made. false: it is something else, or still in use. */
+static bool take_making(struct older *o, const struct autopsy *a, uint32_t making, uint64_t *since, bool *is_in_use)
+{
+	for (size_t i = 0; i <= o->nr; i++) {
+		const struct parameter *p = i < o->nr ? &o->parameter[i] : NULL;
+		const uint64_t *model = p ? &p->model : NULL;
+		const struct parameter *largest;
+
+		if (p && (p->making != making || (i && o->parameter[i - 1].making == making && o->parameter[i - 1].model == p->model)))
+			continue;
+		if (!is_made_again(o, making, model))
+			continue;
+		largest = largest_of(o, a, making, model);
+		*is_in_use |= !is_done_with(a, largest, *since) || is_second(o, a, largest);
+		*since = birth_of(a, largest);
+		add_model(o, a, making, model);
+		return true;
+	}
+	return false;
+}
+
+/* What backward and the optimizer have made for parameters of these shapes before the newest was. */
+static void add_rest(struct older *o, const struct autopsy *a)
+{
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+		bool found = false;
+
+		if ((b->category != CATEGORY_GRADIENT && b->category != CATEGORY_OPTIMIZER_STATE) ||
+		    b->life.birth.ordinal >= o->began)
+			continue;
+		for (size_t k = 0; k < o->nr_old && !found; k++)
+			found = o->old[k].shape == autopsy_group(a, i)->shape;
+		o->bytes += found ? b->life.size : 0;
+	}
+}
+
+static bool find_older(struct older *o, const struct autopsy *a)
+{
+	bool is_in_use = false;
+	uint64_t since;
+
+	find_parameters(o, a);
+	if (!o->nr)
+		return false;
+	find_latest(o, a);
+	o->newest = shapes_of(o, o->latest, NULL, o->is_being_made ? a->failure->shape : 0);
+	o->old = heap_alloc(o->nr, sizeof(*o->old));
+	since = o->began;
+	for (uint32_t making = o->latest; making-- > 0 && !is_in_use;)
+		take_making(o, a, making, &since, &is_in_use);
+	add_rest(o, a);
+	return o->nr_models && !is_in_use;
+}
+
+static size_t largest_old(const struct older *o, const struct autopsy *a)
+{
+	size_t largest = 0;
+
+	for (size_t i = 1; i < o->nr_old; i++)
+		if (a->categories.block[o->old[i].block].life.size > a->categories.block[o->old[largest].block].life.size)
+			largest = i;
+	return o->old[largest].block;
+}
+
+static void say_holder(const struct autopsy *a, struct autopsy_finding *f, const struct older *o, size_t block)
+{
+	struct modelkeeper k;
+	struct named named;
+
+	if (!namedblocks_name(&named, a->device->process, &a->categories.block[block].life, LIVES_OOM) ||
+	    !modelkeeper_find(&k, named.census->census, named.object)) {
+		autopsy_advise(f, SAID(older_advice, fact_bytes("bytes", o->bytes)));
+		return;
+	}
+	f->certainty = CERTAINTY_PROVEN;
+	autopsy_evidence(f, SAID(older_holder, fact_name("holder", o->nr_models > 1 ? k.name.pattern : k.name.text),
+				 fact_line("site", k.name.file, k.name.line, k.name.function)));
+	autopsy_advise(f, SAID(older_holder_advice, fact_name("holder", o->nr_models > 1 ? k.name.pattern : k.name.text),
+			       fact_bytes("bytes", o->bytes)));
+}
+
+bool autopsy_is_older_model(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct older o = { 0 };
+	bool applies = a->device->process->names && a->device->process->modulepaths && find_older(&o, a) &&
+		       autopsy_matters(a, o.bytes);
+
+	if (applies) {
+		size_t largest = largest_old(&o, a);
+
+		f->bytes = o.bytes;
+		autopsy_at_making(a, f, largest);
+		autopsy_say(f, SAID(older_models, fact_bytes("bytes", o.bytes), fact_count("models", o.nr_models)));
+		say_holder(a, f, &o, largest);
+		if (o.is_being_made)
+			autopsy_evidence(f, SAID(older_being_made, fact_bytes("newest", o.newest_bytes)));
+	}
+	free(o.parameter);
+	free(o.newest.id);
+	free(o.old);
+	return applies;
+}
