@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define CENSUSES_ASKED 16 /* the latest; a container that grows has grown within them */
+
 bool groupkeeper_nearest(struct keeper *k, struct keeper *next, const struct namegroup *g)
 {
 	struct keeper two[2] = { 0 };
@@ -26,6 +28,29 @@ bool groupkeeper_container(struct keeper *k, const struct namegroup *g)
 
 	for (uint32_t i = 0; i < nr; i++) {
 		if (!keeper_has_entries(&all[i]) || 2 * all[i].length < g->blocks || strchr(all[i].name.pattern, '*'))
+			continue;
+		*k = all[i];
+		return true;
+	}
+	return false;
+}
+
+static bool has_grown(const struct namegroup *g, const struct keeper *k)
+{
+	uint64_t length[CENSUSES_ASKED];
+	uint32_t nr = k->has_length ? names_lengths(g->named.census->all, k, length, CENSUSES_ASKED) : 0;
+
+	return nr > 1 && length[nr - 1] > length[0];
+}
+
+bool groupkeeper_growing(struct keeper *k, const struct namegroup *g)
+{
+	struct keeper all[GROUPKEEPER_MOST];
+	uint32_t nr = g->is_named && g->blocks > 1 ?
+			      objectname_keepers(all, GROUPKEEPER_MOST, g->named.census->census, g->named.object) : 0;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		if (!keeper_has_entries(&all[i]) || !has_grown(g, &all[i]))
 			continue;
 		*k = all[i];
 		return true;

@@ -16,6 +16,9 @@ bool groupkeeper_nearest(struct keeper *k, struct keeper *next, const struct nam
  */
 bool groupkeeper_container(struct keeper *k, const struct namegroup *g);
 
+/* The nearest container that had more entries from census to census: what grows. false: none is known to. */
+bool groupkeeper_growing(struct keeper *k, const struct namegroup *g);
+
 /* The nearest keeper, or that container, if it has a bound (maxlen, maxsize). false: it has none, or none is known. */
 bool groupkeeper_bounded(struct keeper *k, const struct namegroup *g);
 

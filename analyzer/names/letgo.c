@@ -60,6 +60,8 @@ static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, 
 		snprintf(buf, size, "%s.cache_clear()%s", k->name.text, k->has_bound ? ", or a smaller maxsize" : "");
 		return is_code(k->name.text) ? buf : NULL;
 	}
+	if (groupkeeper_growing(&container, g) && k->kind != TFMT_KIND_AUTOGRAD)
+		k = &container;
 	if (keeper_has_entries(k) && g->named.holders > 1) /* something else holds the same tensors */
 		return NULL;
 	if (keeper_has_entries(k))

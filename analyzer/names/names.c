@@ -64,7 +64,8 @@ static void take(struct names *n, struct tfmt_census *census)
 	struct names_census *c = &n->census[n->nr_censuses++];
 	uint32_t nr = tfmt_census_nr_tensors(census);
 
-	*c = (struct names_census){ .census = census,
+	*c = (struct names_census){ .all = n,
+				    .census = census,
 				    .time_ns = tfmt_census_facts(census)->time_ns,
 				    .after = TFMT_NO_ORDINAL,
 				    .tensor = heap_alloc(nr, sizeof(*c->tensor)) };

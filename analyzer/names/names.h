@@ -29,6 +29,7 @@ struct names_module {
 };
 
 struct names_census {
+	const struct names *all; /* those that it is one of */
 	struct tfmt_census *census;
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint64_t after;   /* ordinal of the first event after it; TFMT_NO_ORDINAL: there was none yet; 0: it is of no use */

@@ -69,13 +69,16 @@ static const char *entries_text(char *buf, size_t size, const struct keeper *k)
 const char *print_keeper(char *buf, size_t size, const struct namegroup *g)
 {
 	char place[PLACE_MAX], count[2 * HUMAN_MAX + 32];
-	struct keeper k, function;
+	struct keeper k, function, container;
 
 	*buf = 0;
 	if (!groupkeeper_nearest(&k, &function, g))
 		return buf;
-	if (!k.has_length && groupkeeper_container(&k, g))
+	if ((groupkeeper_growing(&container, g) && strcmp(container.name.text, k.name.text)) ||
+	    (!k.has_length && groupkeeper_container(&container, g))) {
+		k = container;
 		function.kind = TFMT_KIND_OTHER;
+	}
 	place_text(place, &k.name);
 	if (k.name.root == ROOT_CLOSURE && !k.name.function && function.kind == TFMT_KIND_FUNCTION)
 		snprintf(place, sizeof(place), ", in the closure of %.200s", function.name.text);
@@ -104,12 +107,14 @@ void json_let_go(struct emit *e, const struct namegroup *g, bool of_graph)
 		emit_string(e, "let_go_by", NULL, text);
 }
 
-/* How many entries the nearest keeper had in the latest censuses; 0: nothing tells. */
+/* How many entries the container that grows, or else the nearest keeper, had in the latest censuses; 0: nothing tells. */
 static uint32_t lengths_of(uint64_t length[static LENGTHS_SHOWN], const struct names *names, const struct namegroup *g)
 {
 	struct keeper k, next;
 
-	return names && groupkeeper_nearest(&k, &next, g) && k.has_length ? names_lengths(names, &k, length, LENGTHS_SHOWN) : 0;
+	if (!names || (!groupkeeper_growing(&k, g) && !groupkeeper_nearest(&k, &next, g)))
+		return 0;
+	return k.has_length ? names_lengths(names, &k, length, LENGTHS_SHOWN) : 0;
 }
 
 const char *print_lengths(char *buf, size_t size, const struct names *names, const struct namegroup *g)
