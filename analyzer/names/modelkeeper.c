@@ -38,6 +38,9 @@ bool modelkeeper_find(struct modelkeeper *k, const struct tfmt_census *c, uint32
 	for (uint32_t i = w.top; i < w.nr; i++)
 		if (w.step[i]->kind == TFMT_KIND_MODULE)
 			k->innermost = w.step[i]->address;
+	for (uint32_t i = w.nr; i-- > w.start;)
+		if (w.step[i]->kind == TFMT_KIND_OPTIMIZER)
+			k->optimizer = w.id[i];
 	k->outermost = w.top < w.nr ? w.step[w.top]->address : 0;
 	holder = holding_step(&w);
 	function = function_of(&w, holder);

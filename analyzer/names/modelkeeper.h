@@ -7,6 +7,7 @@
 
 struct modelkeeper {
 	uint64_t outermost, innermost; /* modules on the way, by address; 0: none is, as of what an optimizer alone holds */
+	uint32_t optimizer; /* the first on the way, object of the census; 0: none is */
 	/*
 	 * What holds the outermost of them: a variable, an attribute, a bound method, an entry of a list, a function by its closure;
 	 * where there is none, the optimizer, or else what holds the tensor. Its text is the whole way from the variable on:
@@ -15,7 +16,7 @@ struct modelkeeper {
 	struct objectname name;
 };
 
-/* Of a parameter. false: no object of the program's holds it. */
+/* Of a parameter, or of an optimizer's state. false: no object of the program's holds it. */
 bool modelkeeper_find(struct modelkeeper *k, const struct tfmt_census *c, uint32_t object);
 
 #endif

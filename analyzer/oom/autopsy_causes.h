@@ -34,8 +34,9 @@ bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_regular_leak(const struct autopsy *a, struct autopsy_finding *f);
 
-/* An older model that is kept beside the newest (autopsy_older.c). */
+/* An older model that is kept beside the newest; state of older optimizers (autopsy_older.c). */
 bool autopsy_is_older_model(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_older_optimizers(const struct autopsy *a, struct autopsy_finding *f);
 
 /* Graphs of the model's calls that no backward pass has used up (autopsy_graphs.c). */
 bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f);

@@ -358,7 +358,7 @@ static bool find_leak(const struct autopsy *a, struct autopsy_finding *f, keeps_
 
 bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f)
 {
-	return find_leak(a, f, kepttensors_are_kept_on) || autopsy_is_older_model(a, f);
+	return find_leak(a, f, kepttensors_are_kept_on) || autopsy_is_older_optimizers(a, f) || autopsy_is_older_model(a, f);
 }
 
 bool autopsy_is_regular_leak(const struct autopsy *a, struct autopsy_finding *f)

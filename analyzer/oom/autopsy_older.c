@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cause: an older model is still there beside the one that was made after it.
+ * Cause: an older model is still there beside the one that was made after it, or an older optimizer's state of the same parameters.
  *
  * A *making* is what parameters were made without a call of a model between them. Where the latest of them makes again what an
  * earlier one made, shape by shape, and nothing has called that since, the program has gone on to the new one: what holds the
@@ -305,4 +305,134 @@ bool autopsy_is_older_model(const struct autopsy *a, struct autopsy_finding *f)
 	free(o.newest.id);
 	free(o.old);
 	return applies;
+}
+
+/* ---- optimizers --------------------------------------------------------------------------------
+ *
+ * A census's names say of which parameter a state is, under which key, and which optimizer has it: two that have the same are
+ * no history, as L-BFGS keeps, and no GAN's pair, whose parameters are others.
+ */
+
+struct state {
+	size_t block;
+	const struct names_census *census;
+	uint32_t optimizer; /* object of the census */
+	uint64_t hash;	    /* of what it is called: exp_avg of model.weight */
+};
+
+struct states {
+	struct state *state; /* by_name() */
+	size_t nr;
+};
+
+static uint64_t hash_of(const char *text)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
+	return hash;
+}
+
+/* What has the same name is side by side then, in the order of allocation. */
+static int by_name(const void *va, const void *vb)
+{
+	const struct state *a = va, *b = vb;
+
+	if (a->census != b->census)
+		return a->census < b->census ? -1 : 1;
+	if (a->hash != b->hash)
+		return a->hash < b->hash ? -1 : 1;
+	return (a->block > b->block) - (a->block < b->block);
+}
+
+static void find_states(struct states *s, const struct autopsy *a)
+{
+	s->state = heap_alloc(a->categories.nr_blocks, sizeof(*s->state));
+	s->nr = 0;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+		struct modelkeeper k;
+		struct named named;
+
+		if (b->category == CATEGORY_OPTIMIZER_STATE &&
+		    namedblocks_name(&named, a->device->process, &b->life, LIVES_OOM) &&
+		    modelkeeper_find(&k, named.census->census, named.object) && k.optimizer)
+			s->state[s->nr++] = (struct state){ i, named.census, k.optimizer, hash_of(named.name.text) };
+	}
+	if (s->nr)
+		qsort(s->state, s->nr, sizeof(*s->state), by_name);
+}
+
+static bool has_name_of(const struct state *a, const struct state *b)
+{
+	return a->census == b->census && a->hash == b->hash;
+}
+
+/* Has a later optimizer the same state? Then this one is done with. */
+static bool is_older(const struct states *s, size_t i)
+{
+	size_t last = i;
+
+	while (last + 1 < s->nr && has_name_of(&s->state[last + 1], &s->state[i]))
+		last++;
+	return s->state[last].optimizer != s->state[i].optimizer;
+}
+
+static bool is_known(const uint32_t *optimizer, size_t nr, uint32_t one)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (optimizer[i] == one)
+			return true;
+	return false;
+}
+
+/* All that older ones have, and the largest block of it; how many these are. */
+static size_t older_states(const struct autopsy *a, const struct states *s, uint64_t *bytes, size_t *largest)
+{
+	uint32_t *optimizer = heap_alloc(s->nr, sizeof(*optimizer));
+	size_t nr = 0;
+
+	*bytes = 0;
+	for (size_t i = 0; i < s->nr; i++) {
+		size_t block = s->state[i].block;
+
+		if (!is_older(s, i))
+			continue;
+		*bytes += a->categories.block[block].life.size;
+		if (!nr || a->categories.block[block].life.size > a->categories.block[*largest].life.size)
+			*largest = block;
+		if (!is_known(optimizer, nr, s->state[i].optimizer))
+			optimizer[nr++] = s->state[i].optimizer;
+	}
+	free(optimizer);
+	return nr;
+}
+
+bool autopsy_is_older_optimizers(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct states s;
+	struct modelkeeper k;
+	struct named named;
+	uint64_t bytes;
+	size_t nr, largest = 0;
+
+	if (!a->device->process->names)
+		return false;
+	find_states(&s, a);
+	nr = older_states(a, &s, &bytes, &largest);
+	free(s.state);
+	if (!nr || !autopsy_matters(a, bytes) ||
+	    !namedblocks_name(&named, a->device->process, &a->categories.block[largest].life, LIVES_OOM) ||
+	    !modelkeeper_find(&k, named.census->census, named.object))
+		return false;
+	f->bytes = bytes;
+	f->certainty = CERTAINTY_PROVEN;
+	autopsy_at_place(a, f, a->block[largest].place);
+	autopsy_say(f, SAID(older_optimizers, fact_bytes("bytes", bytes), fact_count("optimizers", nr)));
+	autopsy_evidence(f, SAID(older_holder, fact_name("holder", nr > 1 ? k.name.pattern : k.name.text),
+				 fact_line("site", k.name.file, k.name.line, k.name.function)));
+	autopsy_advise(f, SAID(older_optimizers_advice, fact_name("holder", nr > 1 ? k.name.pattern : k.name.text),
+			       fact_bytes("bytes", bytes)));
+	return true;
 }

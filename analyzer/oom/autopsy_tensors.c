@@ -276,7 +276,8 @@ bool autopsy_is_optimizer_history(const struct autopsy *a, struct autopsy_findin
 		    a->categories.block[largest].category != CATEGORY_OPTIMIZER_STATE)
 			largest = i;
 	}
-	if (nr_steps < HISTORY_STEPS || HISTORY_LATER_PART * later < all || !autopsy_matters(a, all))
+	if (nr_steps < HISTORY_STEPS || HISTORY_LATER_PART * later < all || !autopsy_matters(a, all) ||
+	    autopsy_is_older_optimizers(a, &(struct autopsy_finding){ 0 }))
 		return false;
 	f->bytes = all;
 	autopsy_at_place(a, f, a->block[largest].place);

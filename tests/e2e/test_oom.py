@@ -117,6 +117,7 @@ CAUSES = {
     "renewed": ("leak", "kept_tensors"),
     "best_of_all": ("leak", "kept_tensors"),
     "schedules": ("leak", "kept_tensors"),
+    "rates": ("leak", "kept_tensors"),
     "tenants": ("too_big", "sum"),
     "slow_copy": ("too_big", "sum"),
 }
@@ -297,6 +298,7 @@ FIRST = {
     "renewed": "older_holder_advice",
     "best_of_all": "older_holder_advice",
     "schedules": "older_holder_advice",
+    "rates": "older_optimizers_advice",
 }
 
 
@@ -306,15 +308,16 @@ def test_what_is_to_be_done_first(vramtrace, ran_out, cause):
     assert finding["advice_facts"][0]["says"] == FIRST[cause]
 
 
-HOLDERS = {"renewed": (1, "routes['answer']"), "best_of_all": (6, "tried[*]['model']"), "schedules": (2, "plots[*].optimizer")}
+HOLDERS = {"renewed": (1, "routes['answer']"), "best_of_all": (6, "tried[*]['model']"), "schedules": (2, "plots[*].optimizer"), "rates": (4, "reached[*][*]")}
 
 
 @pytest.mark.parametrize("cause", HOLDERS)
 def test_who_holds_older_models(vramtrace, ran_out, cause):
-    """A closure, a list, a schedule by its optimizer: by the census."""
+    """Or optimizers: a closure, a list, a schedule by its optimizer; by the census."""
     (finding, *_) = vramtrace.json("oom", ran_out(cause).path)["findings"]
     (holder,) = [facts["holder"] for facts in finding["evidence_facts"] if facts["says"] == "older_holder"]
-    assert (finding["facts"]["models"], holder, finding["certainty"]) == (*HOLDERS[cause], "proven")
+    nr = finding["facts"].get("models") or finding["facts"]["optimizers"]
+    assert (nr, holder, finding["certainty"]) == (*HOLDERS[cause], "proven")
 
 
 def test_what_was_weighed_is_told(vramtrace, ran_out):

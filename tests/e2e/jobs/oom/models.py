@@ -90,6 +90,18 @@ def schedules():
             plots[-1].step()
 
 
+def rates():
+    """One model goes on being trained at one rate after the other, and each rate's optimizer is kept beside what it reached."""
+    model, reached = tower(width=2560), []
+    for rate in (0.1, 0.03, 0.01, 0.003, 0.001):
+        optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+        for _ in range(2):
+            model(torch.randn(256, 2560, device=DEVICE)).square().mean().backward()
+            optimizer.step()  # planted: rates
+            optimizer.zero_grad()
+        reached.append((rate, optimizer))
+
+
 def tenants():
     """Each customer has a model of the same kind, made when the first question comes; all are asked in turn."""
     models = {}
