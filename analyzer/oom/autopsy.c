@@ -366,7 +366,7 @@ static const struct namegroup *name_of(const struct autopsy *a, size_t place, en
 /* What is at the site of a finding, by its name; of graphs that are kept, what keeps them. */
 static void name_finding(const struct autopsy *a, struct autopsy_finding *f, const struct namegroup *holder)
 {
-	if (f->sentence.sentence == SAY_older_models || f->sentence.sentence == SAY_older_optimizers) /* of its site the newest has made as much */
+	if (f->has_holder)
 		return;
 	for (size_t k = 0; k < a->nr_places && f->has_site; k++)
 		if (sourceline_is_same_call(&a->place[k].frame, &f->site))

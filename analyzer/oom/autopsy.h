@@ -58,6 +58,7 @@ struct autopsy_finding {
 	enum autopsy_kind kind; /* its cause's */
 	bool is_beside;    /* its cause's */
 	bool comes_first;  /* before what is about size alone */
+	bool has_holder;   /* its evidence says who holds it: what the blocks of its site are called is of others as well */
 	bool has_site;
 	struct stack_frame site;
 	bool has_caller; /* the site is in an installed package, or in a model whose calls are the matter */

@@ -295,6 +295,7 @@ bool autopsy_is_older_model(const struct autopsy *a, struct autopsy_finding *f)
 		size_t largest = largest_old(&o, a);
 
 		f->bytes = o.bytes;
+		f->has_holder = true;
 		autopsy_at_making(a, f, largest);
 		autopsy_say(f, SAID(older_models, fact_bytes("bytes", o.bytes), fact_count("models", o.nr_models)));
 		say_holder(a, f, &o, largest);
@@ -427,6 +428,7 @@ bool autopsy_is_older_optimizers(const struct autopsy *a, struct autopsy_finding
 	    !modelkeeper_find(&k, named.census->census, named.object))
 		return false;
 	f->bytes = bytes;
+	f->has_holder = true;
 	f->certainty = CERTAINTY_PROVEN;
 	autopsy_at_place(a, f, a->block[largest].place);
 	autopsy_say(f, SAID(older_optimizers, fact_bytes("bytes", bytes), fact_count("optimizers", nr)));
