@@ -54,3 +54,27 @@ bool modelkeeper_find(struct modelkeeper *k, const struct tfmt_census *c, uint32
 		objectname_add_step(&k->name, c, &w, i);
 	return true;
 }
+
+uint64_t modelkeeper_evaluated(const struct tfmt_census *c, uint32_t object)
+{
+	uint64_t evaluated = 0;
+	bool trains = false;
+	struct objectway w;
+	uint32_t state;
+
+	objectway_find(&w, c, object);
+	state = objectway_state(&w, c);
+	if (state)
+		objectway_find(&w, c, (uint32_t)w.step[state]->number);
+	for (uint32_t i = w.top; i < w.nr; i++) {
+		const struct tfmt_object_facts *o = w.step[i];
+
+		if (o->kind != TFMT_KIND_MODULE)
+			continue;
+		if (evaluated)
+			return evaluated;
+		trains |= o->flags & TFMT_OBJECT_TRAINS;
+		evaluated = trains && (o->flags & TFMT_OBJECT_EVALUATES) ? o->address : 0;
+	}
+	return 0;
+}

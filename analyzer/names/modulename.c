@@ -62,17 +62,19 @@ bool modulename_of(struct modulename *m, const struct tfmt_census *c, uint32_t o
 	return m->nr_steps > 0;
 }
 
+static uint32_t object_at(const struct names_census *c, uint64_t address)
+{
+	size_t i = sorted_below(c->module, c->nr_modules, sizeof(*c->module), offsetof(struct names_module, address), address);
+
+	return i == c->nr_modules || c->module[i].address != address ? 0 : c->module[i].object;
+}
+
 /* The object that a module is in one census; 0: it is not there. */
 static uint32_t object_of(const struct names_census *c, const struct tfmt_instance *module)
 {
-	const struct tfmt_object_facts *o;
-	size_t i = sorted_below(c->module, c->nr_modules, sizeof(*c->module), offsetof(struct names_module, address),
-				module->address);
+	uint32_t object = object_at(c, module->address);
 
-	if (i == c->nr_modules || c->module[i].address != module->address)
-		return 0;
-	o = tfmt_census_object(c->census, c->module[i].object);
-	return strcmp(o->class_name, module->class_name) ? 0 : c->module[i].object;
+	return object && !strcmp(tfmt_census_object(c->census, object)->class_name, module->class_name) ? object : 0;
 }
 
 /* In one census: is there this module, and does it have a name? */
@@ -116,4 +118,17 @@ bool modulename_of_block(struct modulename *m, const struct names *n, const stru
 
 	return names_find(&named, n, block, moment) && named.use != USE_UNKNOWN &&
 	       modulename_of(m, named.census->census, named.object);
+}
+
+bool modulename_at(struct objectname *name, const struct names *n, uint64_t address)
+{
+	for (size_t i = n->nr_censuses; i-- > 0;) {
+		uint32_t object = object_at(&n->census[i], address);
+
+		if (!object)
+			continue;
+		objectname_find(name, n->census[i].census, object);
+		return true;
+	}
+	return false;
 }

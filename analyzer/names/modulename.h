@@ -37,4 +37,7 @@ uint32_t modulename_mode(const struct names *n, const struct tfmt_instance *modu
 /* The module that holds a block as its parameter or buffer, as a gradient or optimizer's state of one. */
 bool modulename_of_block(struct modulename *m, const struct names *n, const struct names_block *block, uint64_t moment);
 
+/* What a module is called, by the address of its object and the latest census that has it. false: none has. */
+bool modulename_at(struct objectname *name, const struct names *n, uint64_t address);
+
 #endif

@@ -441,6 +441,8 @@ void autopsy_make(struct autopsy *a, const struct replay *m, const struct replay
 		autopsy_find_attempts(a);
 	ask_causes(a);
 	autopsy_rank(a);
+	if (a->nr_findings && a->finding[0].verdict == VERDICT_TOO_BIG)
+		autopsy_say_trained(a, &a->finding[0]);
 	say_end(a);
 }
 

@@ -41,6 +41,10 @@ bool autopsy_is_older_optimizers(const struct autopsy *a, struct autopsy_finding
 /* Graphs of the model's calls that no backward pass has used up (autopsy_graphs.c). */
 bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding *f);
+
+/* Not a cause: is most of it for the training of a part of the model that is in evaluation mode? */
+void autopsy_say_trained(const struct autopsy *a, struct autopsy_finding *f);
+
 /* What attempts that failed have left (autopsy_attempts.c). */
 bool autopsy_is_traceback(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_held_attempt(const struct autopsy *a, struct autopsy_finding *f);

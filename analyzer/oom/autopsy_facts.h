@@ -66,6 +66,8 @@ void autopsy_set_aside(struct autopsy *a, struct said said);
 void autopsy_say(struct autopsy_finding *f, struct said said);
 void autopsy_evidence(struct autopsy_finding *f, struct said said);
 void autopsy_advise(struct autopsy_finding *f, struct said said);
+void autopsy_evidence_first(struct autopsy_finding *f, struct said said);
+void autopsy_advise_first(struct autopsy_finding *f, struct said said);
 
 /* Where one line lets go of what the finding is about, by who keeps it, that is the first advice. */
 void autopsy_let_go(struct autopsy_finding *f);

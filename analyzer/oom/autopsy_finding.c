@@ -26,16 +26,33 @@ void autopsy_evidence(struct autopsy_finding *f, struct said said)
 		f->evidence[f->nr_evidence++] = said;
 }
 
+/* Before the others, of which the last may have no room. */
+static void put_first(struct said *line, unsigned *nr, struct said said)
+{
+	*nr -= *nr == AUTOPSY_LINES_MAX;
+	memmove(&line[1], line, *nr * sizeof(*line));
+	line[0] = said;
+	++*nr;
+}
+
+void autopsy_evidence_first(struct autopsy_finding *f, struct said said)
+{
+	put_first(f->evidence, &f->nr_evidence, said);
+}
+
+void autopsy_advise_first(struct autopsy_finding *f, struct said said)
+{
+	put_first(f->advice, &f->nr_advice, said);
+}
+
 void autopsy_let_go(struct autopsy_finding *f)
 {
 	char code[OBJECTNAME_MAX];
 	struct keeper k, next;
 	const struct objectname *n = &k.name;
-	unsigned nr = f->nr_advice < AUTOPSY_LINES_MAX ? f->nr_advice : AUTOPSY_LINES_MAX - 1;
-	/* Who only evaluates needs no graph at all: no_grad() comes first. */
-	unsigned first = nr && !strcmp(f->cause, "evaluation") ? 1 : 0;
 	struct hookname hook;
 	struct fact site;
+	struct said said;
 	bool frees_all; /* and what it was computed of */
 
 	if ((f->verdict != VERDICT_LEAK && f->verdict != VERDICT_GRAPH_RETENTION) || !f->named ||
@@ -43,10 +60,11 @@ void autopsy_let_go(struct autopsy_finding *f)
 		return;
 	frees_all = f->named->named.has_node || f->named->bytes > f->bytes;
 	site = letgo_is_hook(&hook, f->named) ? (struct fact){ .key = "site" } : fact_line("site", n->file, n->line, n->function);
-	memmove(&f->advice[first + 1], &f->advice[first], (nr - first) * sizeof(*f->advice));
-	f->nr_advice = nr + 1;
-	f->advice[first] = SAID(let_go_advice, fact_name("code", code), site,
-			    fact_bytes("bytes", frees_all ? f->bytes : f->named->bytes));
+	said = SAID(let_go_advice, fact_name("code", code), site, fact_bytes("bytes", frees_all ? f->bytes : f->named->bytes));
+	if (!strcmp(f->cause, "evaluation")) /* who only evaluates needs no graph at all: no_grad() comes first */
+		autopsy_advise(f, said);
+	else
+		autopsy_advise_first(f, said);
 }
 
 void autopsy_advise(struct autopsy_finding *f, struct said said)

@@ -2,6 +2,7 @@
 /* Causes: graphs of autograd that no backward pass has used up. */
 #include <string.h>
 
+#include "analyzer/names/modelkeeper.h"
 #include "analyzer/names/modulename.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
@@ -128,4 +129,143 @@ bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding 
 		autopsy_evidence(f, SAID(graphs_have_batches, fact_bytes("batches", g->input_bytes)));
 	autopsy_advise(f, SAID(graphs_advice, fact_bytes("freed", f->bytes - f->bytes / g->nr_calls)));
 	return true;
+}
+
+/* ---- a part of the model that evaluates, and is trained ---------------------------------------- */
+
+#define CALLS_DEEP 64
+#define PARTS_MAX 16
+
+struct trained {
+	uint64_t module; /* address */
+	uint64_t graphs, gradients, state;
+};
+
+/* Of a stack's modules. */
+struct calls {
+	uint64_t outermost, evaluated; /* evaluated: the first that evaluates within one that trains, and calls others; 0: none */
+};
+
+static struct calls calls_of(const struct autopsy *a, uint32_t python_stack)
+{
+	const struct tfmt_reader *reader = a->device->process->reader;
+	struct tfmt_instance on[CALLS_DEEP];
+	struct calls of = { 0 };
+	struct tfmt_call call;
+	bool trains = false;
+	uint32_t nr = 0, mode;
+
+	for (uint32_t id = python_stack; nr < CALLS_DEEP && tfmt_reader_call(reader, id, &call); id = call.parent)
+		nr += call.instance && tfmt_reader_instance(reader, call.instance, &on[nr]);
+	of.outermost = nr ? on[nr - 1].address : 0;
+	for (uint32_t i = nr; i-- > 0 && !of.evaluated;) {
+		mode = modulename_mode(a->device->process->names, &on[i]);
+		if (trains && mode & TFMT_OBJECT_EVALUATES)
+			of.evaluated = on[i].address;
+		trains |= mode & TFMT_OBJECT_TRAINS;
+	}
+	if (nr && of.evaluated == on[0].address)
+		of.evaluated = 0;
+	return of;
+}
+
+/* Was it the first that its outermost module has called? Stacks are numbered as they came. */
+static bool is_called_first(const struct autopsy *a, const struct calls *calls)
+{
+	const struct books *books = a->device->process->books;
+	uint32_t first = UINT32_MAX;
+
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
+
+		if (g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD && g->python_stack < first &&
+		    calls_of(a, g->python_stack).outermost == calls->outermost)
+			first = g->python_stack;
+	}
+	return first < UINT32_MAX && calls_of(a, first).evaluated == calls->evaluated;
+}
+
+static struct trained *part_of(struct trained *part, unsigned *nr, uint64_t module)
+{
+	for (unsigned i = 0; i < *nr; i++)
+		if (part[i].module == module)
+			return &part[i];
+	if (*nr == PARTS_MAX)
+		return NULL;
+	part[*nr] = (struct trained){ .module = module };
+	return &part[(*nr)++];
+}
+
+static uint64_t evaluated_by_name(const struct autopsy *a, size_t i)
+{
+	struct named named;
+
+	return namedblocks_name(&named, a->device->process, &a->categories.block[i].life, LIVES_OOM) ?
+		       modelkeeper_evaluated(named.census->census, named.object) :
+		       0;
+}
+
+static void add_part(struct trained *part, unsigned *nr, const struct autopsy *a, size_t i, uint64_t module)
+{
+	struct trained *t = module ? part_of(part, nr, module) : NULL;
+	enum category category = a->categories.block[i].category;
+	uint64_t size = a->categories.block[i].life.size;
+
+	if (t && category == CATEGORY_GRADIENT)
+		t->gradients += size;
+	else if (t && category == CATEGORY_OPTIMIZER_STATE)
+		t->state += size;
+	else if (t)
+		t->graphs += size;
+}
+
+/*
+ * Parts that have gradients or state are trained. So is the one in which graphs begin: what is called first, and makes nodes,
+ * has parameters that need a gradient, for what it is given needs none.
+ */
+static bool find_trained(struct trained *most, const struct autopsy *a)
+{
+	struct trained part[PARTS_MAX];
+	struct calls first = { 0 }, calls;
+	bool has_first = false;
+	unsigned nr = 0;
+
+	*most = (struct trained){ 0 };
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		enum category category = a->categories.block[i].category;
+
+		if (category == CATEGORY_GRADIENT || category == CATEGORY_OPTIMIZER_STATE) {
+			add_part(part, &nr, a, i, evaluated_by_name(a, i));
+		} else if (a->block[i].has_graph && a->categories.block[i].life.birth.ordinal >= a->step_ordinal) {
+			calls = calls_of(a, autopsy_group(a, i)->python_stack);
+			first = has_first ? first : calls;
+			has_first = true;
+			add_part(part, &nr, a, i, calls.evaluated);
+		}
+	}
+	if (first.evaluated && !is_called_first(a, &first))
+		first.evaluated = 0;
+	for (unsigned i = 0; i < nr; i++)
+		if ((part[i].module == first.evaluated || part[i].gradients || part[i].state) &&
+		    part[i].graphs + part[i].gradients + part[i].state > most->graphs + most->gradients + most->state)
+			*most = part[i];
+	return most->module;
+}
+
+void autopsy_say_trained(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct objectname name;
+	struct trained t;
+	uint64_t bytes;
+
+	if (!a->device->process->names || !find_trained(&t, a) || !modulename_at(&name, a->device->process->names, t.module))
+		return;
+	bytes = t.graphs + t.gradients + t.state;
+	if (2 * bytes <= a->failure->allocated || bytes < a->lacking)
+		return;
+	autopsy_evidence_first(f, SAID(trained_part, fact_name("part", name.text),
+				       fact_if(t.graphs, fact_bytes("graphs", t.graphs)),
+				       fact_if(t.gradients, fact_bytes("gradients", t.gradients)),
+				       fact_if(t.state, fact_bytes("state", t.state))));
+	autopsy_advise_first(f, SAID(trained_part_advice, fact_name("part", name.text), fact_bytes("bytes", bytes)));
 }

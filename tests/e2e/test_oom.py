@@ -120,6 +120,9 @@ CAUSES = {
     "rates": ("leak", "kept_tensors"),
     "tenants": ("too_big", "sum"),
     "slow_copy": ("too_big", "sum"),
+    "thawed": ("too_big", "optimizer_state"),
+    "heads_only": ("too_big", "sum"),
+    "critic": ("too_big", "sum"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -299,6 +302,8 @@ FIRST = {
     "best_of_all": "older_holder_advice",
     "schedules": "older_holder_advice",
     "rates": "older_optimizers_advice",
+    "thawed": "trained_part_advice",
+    "heads_only": "trained_part_advice",
 }
 
 
@@ -306,6 +311,12 @@ FIRST = {
 def test_what_is_to_be_done_first(vramtrace, ran_out, cause):
     (finding, *_) = vramtrace.json("oom", ran_out(cause).path)["findings"]
     assert finding["advice_facts"][0]["says"] == FIRST[cause]
+
+
+def test_what_evaluates_and_is_frozen_is_not_said_to_be_trained(vramtrace, ran_out):
+    """Nodes are made in it for the sake of what comes before it."""
+    (finding, *_) = vramtrace.json("oom", ran_out("critic").path)["findings"]
+    assert "trained_part" not in [facts["says"] for facts in finding["evidence_facts"]] and finding["advice_facts"] == []
 
 
 HOLDERS = {"renewed": (1, "routes['answer']"), "best_of_all": (6, "tried[*]['model']"), "schedules": (2, "plots[*].optimizer"), "rates": (4, "reached[*][*]")}

@@ -124,4 +124,49 @@ def slow_copy():
     return follower(torch.randn(64, 4096, device=DEVICE))
 
 
+class Reader(nn.Module):
+    """What is known already, and a few layers that learn to use it."""
+
+    def __init__(self, width=3072, depth=28):
+        super().__init__()
+        self.known = tower(width, depth)
+        self.learns = nn.Linear(width, 10).to(DEVICE)
+
+    def forward(self, rows):
+        return self.learns(self.known(rows))  # planted: heads_only
+
+
+def thawed():
+    """What is known was to stay as it is, and is in evaluation mode; but the optimizer was given all there is."""
+    reader = Reader()
+    reader.known.eval()
+    optimizer = torch.optim.AdamW(reader.parameters())
+    for _ in range(3):
+        reader(torch.randn(512, 3072, device=DEVICE)).square().mean().backward()
+        optimizer.step()  # planted: thawed
+        optimizer.zero_grad()
+
+
+def heads_only():
+    """The optimizer has the new layer alone; but what is known, in evaluation mode, keeps all for a backward pass of its own."""
+    reader = Reader(width=2048, depth=8)
+    reader.known.eval()
+    optimizer = torch.optim.SGD(reader.learns.parameters(), lr=0.1)
+    for _ in range(3):
+        said = reader(torch.randn(40000, 2048, device=DEVICE))
+        said.square().mean().backward()
+        optimizer.step()
+
+
+def critic():
+    """A frozen critic in evaluation mode says how good is what is learnt: its graph is needed, for what comes before it."""
+    judged = Reader(depth=8)
+    judged.learns = nn.Linear(3072, 3072).to(DEVICE)
+    first, critic = judged.learns, judged.known
+    judged.forward = lambda rows: critic(first(rows)).square().mean()  # planted: critic
+    judged.known.eval().requires_grad_(False)
+    for rows in (1000, 2000, 24000):
+        judged(torch.randn(rows, 3072, device=DEVICE)).backward()
+
+
 globals()[sys.argv[1]]()
