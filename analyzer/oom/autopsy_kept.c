@@ -356,9 +356,16 @@ static bool find_leak(const struct autopsy *a, struct autopsy_finding *f, keeps_
 	return applies;
 }
 
+/* Models and optimizers that steps have left are more than their tensors: what holds them is known. */
 bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f)
 {
-	return find_leak(a, f, kepttensors_are_kept_on) || autopsy_is_older_optimizers(a, f) || autopsy_is_older_model(a, f);
+	struct autopsy_finding older = *f;
+	bool has_older = autopsy_is_older_model(a, &older) || autopsy_is_older_optimizers(a, &older);
+	bool has_kept = find_leak(a, f, kepttensors_are_kept_on);
+
+	if (has_older && (!has_kept || older.bytes >= f->bytes))
+		*f = older;
+	return has_older || has_kept;
 }
 
 bool autopsy_is_regular_leak(const struct autopsy *a, struct autopsy_finding *f)

@@ -12,6 +12,7 @@
 #include "analyzer/base/heap.h"
 #include "analyzer/names/modelkeeper.h"
 #include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/stacks/sourceline.h"
 
 struct parameter {
 	size_t block;
@@ -164,13 +165,28 @@ static bool has_function(const struct autopsy *a, uint32_t python_stack, const c
 	return found;
 }
 
-/* A copy of a model that was not made as one: it is to be there beside it. */
-static bool is_second(const struct older *o, const struct autopsy *a, const struct parameter *old)
+/* Where the newest was made last: of its first parameter, that was asked for in vain, where it was to be. */
+static const struct stack_frame *latest_line(const struct older *o, const struct autopsy *a, uint32_t *python_stack)
 {
 	const struct parameter *newest = &o->parameter[o->nr - 1];
-	uint32_t stack = newest->making == o->latest ? autopsy_group(a, newest->block)->python_stack : a->failure->python_stack;
+	bool has_any = newest->making == o->latest;
 
-	return has_function(a, stack, "deepcopy") && !has_function(a, autopsy_group(a, old->block)->python_stack, "deepcopy");
+	*python_stack = has_any ? autopsy_group(a, newest->block)->python_stack : a->failure->python_stack;
+	return has_any ? &a->place[a->block[newest->block].place].frame : &a->site;
+}
+
+/* What another line has made, or deepcopy() of a model that it did not make, is meant to be there beside it. */
+static bool is_another(const struct older *o, const struct autopsy *a, const struct parameter *largest, const uint64_t *model)
+{
+	uint32_t stack;
+	const struct stack_frame *line = latest_line(o, a, &stack);
+	bool is_same = false;
+
+	for (size_t i = 0; i < o->nr && !is_same; i++)
+		is_same = o->parameter[i].making == largest->making && (!model || o->parameter[i].model == *model) &&
+			  sourceline_is_same_call(&a->place[a->block[o->parameter[i].block].place].frame, line);
+	return !is_same || (has_function(a, stack, "deepcopy") &&
+			    !has_function(a, autopsy_group(a, largest->block)->python_stack, "deepcopy"));
 }
 
 /* ---- all older ones ---------------------------------------------------------------------------- */
@@ -216,7 +232,7 @@ static bool take_making(struct older *o, const struct autopsy *a, uint32_t makin
 		if (!is_made_again(o, making, model))
 			continue;
 		largest = largest_of(o, a, making, model);
-		*is_in_use |= !is_done_with(a, largest, *since) || is_second(o, a, largest);
+		*is_in_use |= !is_done_with(a, largest, *since) || is_another(o, a, largest, model);
 		*since = birth_of(a, largest);
 		add_model(o, a, making, model);
 		return true;
