@@ -120,6 +120,7 @@ CAUSES = {
     "rates": ("leak", "kept_tensors"),
     "tenants": ("too_big", "sum"),
     "slow_copy": ("too_big", "sum"),
+    "student": ("too_big", "sum"),
     "thawed": ("too_big", "optimizer_state"),
     "heads_only": ("too_big", "sum"),
     "critic": ("too_big", "sum"),

@@ -124,6 +124,15 @@ def slow_copy():
     return follower(torch.randn(64, 4096, device=DEVICE))
 
 
+def student():
+    """A second model of the same kind is to learn from the first, which has been tried out before."""
+    teacher = nn.Sequential(*(nn.Linear(6144, 6144) for _ in range(14))).to(DEVICE)
+    with torch.no_grad():
+        teacher(torch.randn(64, 6144, device=DEVICE))
+    learner = nn.Sequential(*(nn.Linear(6144, 6144) for _ in range(14))).to(DEVICE)  # planted: student
+    return learner(torch.randn(64, 6144, device=DEVICE)) - teacher(torch.randn(64, 6144, device=DEVICE))
+
+
 class Reader(nn.Module):
     """What is known already, and a few layers that learn to use it."""
 
