@@ -64,6 +64,28 @@ bool autopsy_is_cycle(const struct autopsy *a, struct autopsy_finding *f)
 	return is;
 }
 
+/*
+ * What steps before have left in graphs, if tensors on this kind of root lead to more nodes of autograd's than all others do: it is
+ * their graphs' then.
+ */
+static uint64_t bytes_in_graphs(const struct autopsy *a, enum objectname_root root)
+{
+	uint64_t nodes = 0, others = 0, bytes = 0;
+
+	for (size_t i = 0; i < a->holders.nr_groups; i++) {
+		const struct namegroup *g = &a->holders.group[i];
+
+		if (g->is_named && g->named.name.root == root)
+			nodes += g->nodes;
+		else if (g->is_named)
+			others += g->nodes;
+	}
+	for (size_t i = 0; nodes > others && i < a->categories.nr_blocks; i++)
+		if (a->block[i].is_native && a->block[i].has_graph && kepttensors_is_of_step(&a->moment, i))
+			bytes += a->categories.block[i].life.size;
+	return bytes;
+}
+
 /* The frame whose variables the traceback holds. */
 static void say_frame(struct autopsy_finding *f, const struct objectname *n)
 {
@@ -82,14 +104,19 @@ static bool is_more_of_attempt(const struct autopsy *a, uint64_t bytes)
 bool autopsy_is_exception(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct held h;
+	uint64_t graphs;
 	bool is;
 
 	find_held(&h, a, ROOT_EXCEPTION);
+	graphs = h.bytes ? bytes_in_graphs(a, ROOT_EXCEPTION) : 0;
+	h.bytes += graphs;
 	is = explains(a, &h) && !is_more_of_attempt(a, h.bytes);
 	if (is) {
 		f->bytes = h.bytes;
 		autopsy_at_place(a, f, a->block[h.largest].place);
 		autopsy_say(f, SAID(exception_holds, fact_bytes("bytes", h.bytes)));
+		if (graphs)
+			autopsy_evidence(f, SAID(exception_graphs, fact_bytes("bytes", graphs)));
 		say_names(&h, f);
 		say_frame(f, &h.names.group[0].named.name);
 		autopsy_advise(f, SAID(exception_advice, NO_FACTS));

@@ -56,11 +56,10 @@ struct kept_graphs {
 	size_t block; /* the largest of them at the place that keeps most */
 };
 
-/* Was it left by a step before, by a line that keeps something of most steps? */
-static bool is_kept_on(const struct autopsy *a, size_t i)
+/* Was it left by a step before, by a line that keeps something so? */
+static bool is_kept(const struct autopsy *a, size_t i, keeps_fn *keeps)
 {
-	return kepttensors_is_of_step(&a->moment, i) &&
-	       kepttensors_are_kept_on(&a->moment, &a->patterns.kept[a->block[i].place]);
+	return kepttensors_is_of_step(&a->moment, i) && keeps(&a->moment, &a->patterns.kept[a->block[i].place]);
 }
 
 /* Do the tensors with a graph that steps have left lie close to each other, as those that a graph keeps? */
@@ -69,18 +68,18 @@ static bool are_of_graphs(const struct autopsy *a)
 	struct keptgraph g = { 0 };
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++)
-		if (a->block[i].has_graph && is_kept_on(a, i))
+		if (a->block[i].has_graph && is_kept(a, i, kepttensors_are_kept_on))
 			keptgraph_add(&g, a->categories.block[i].step, a->categories.block[i].life.birth.nr_forwards);
 	return keptgraph_is(&g);
 }
 
 /* Have censuses seen that autograd has them? No object of Python's holds more than half of what steps have left. */
-static bool are_seen_in_graphs(const struct autopsy *a)
+static bool are_seen_in_graphs(const struct autopsy *a, keeps_fn *keeps)
 {
 	uint64_t bytes = 0, in_graphs = 0;
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		if (!is_kept_on(a, i))
+		if (!is_kept(a, i, keeps))
 			continue;
 		bytes += a->categories.block[i].life.size;
 		if (a->block[i].is_native)
@@ -107,7 +106,7 @@ static size_t largest_kept(const struct autopsy *a, size_t place, bool of_graph)
 	return largest;
 }
 
-static uint64_t results_of(const struct autopsy *a)
+static uint64_t results_of(const struct autopsy *a, keeps_fn *keeps)
 {
 	const struct category_block *last = NULL;
 	uint64_t bytes = 0;
@@ -115,7 +114,7 @@ static uint64_t results_of(const struct autopsy *a)
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
 
-		if (!a->block[i].has_graph || !is_kept_on(a, i))
+		if (!a->block[i].has_graph || !is_kept(a, i, keeps))
 			continue;
 		if (last && last->step != b->step)
 			bytes += last->life.size;
@@ -124,29 +123,35 @@ static uint64_t results_of(const struct autopsy *a)
 	return bytes + (last ? last->life.size : 0);
 }
 
-static bool find_kept_graphs(const struct autopsy *a, struct kept_graphs *g)
+/* Of graphs that are kept now and then only censuses tell. */
+static bool find_kept_graphs_so(const struct autopsy *a, struct kept_graphs *g, keeps_fn *keeps)
 {
 	const struct kepttensors *kept = a->patterns.kept;
-	int64_t best = most_kept(a, kepttensors_are_kept_on);
+	int64_t best = most_kept(a, keeps);
 	uint64_t graph = 0;
-	bool is_graph = best >= 0 && (are_of_graphs(a) || are_seen_in_graphs(a));
+	bool is_graph = best >= 0 && ((keeps == kepttensors_are_kept_on && are_of_graphs(a)) || are_seen_in_graphs(a, keeps));
 
 	*g = (struct kept_graphs){ 0 };
 	for (size_t i = 0; best >= 0 && i < a->nr_places; i++) {
-		if (!kepttensors_are_kept_on(&a->moment, &kept[i]))
+		if (!keeps(&a->moment, &kept[i]))
 			continue;
 		g->bytes += kept[i].bytes;
 		graph += kept[i].graph_bytes;
 		g->per_step += kept[i].graph_blocks / kept[i].nr_steps;
 	}
 	if (best >= 0) {
-		g->results = results_of(a);
+		g->results = results_of(a, keeps);
 		g->block = largest_kept(a, (size_t)best, true);
 		g->nr_steps = kept[best].nr_steps;
 	}
 	/* One or two outputs may be kept without their graph; its saved tensors make more. */
 	return is_graph && GRAPH_KEPT_PART * graph >= g->bytes &&
 	       autopsy_matters(a, g->bytes);
+}
+
+static bool find_kept_graphs(const struct autopsy *a, struct kept_graphs *g)
+{
+	return find_kept_graphs_so(a, g, kepttensors_are_kept_on) || find_kept_graphs_so(a, g, kepttensors_are_kept_regularly);
 }
 
 /* What backward passes have freed of all that forward made for them. */
@@ -242,7 +247,7 @@ bool autopsy_is_retained_graph(const struct autopsy *a, struct autopsy_finding *
 {
 	struct kept_graphs g;
 
-	if (!find_kept_graphs(a, &g) || 2 * freed_by_passes(a) >= (double)g.bytes)
+	if (!find_kept_graphs_so(a, &g, kepttensors_are_kept_on) || 2 * freed_by_passes(a) >= (double)g.bytes)
 		return false;
 	say_kept_graphs(a, f, &g, SAID(graphs_not_freed, fact_bytes("bytes", g.bytes), fact_count("steps", g.nr_steps)));
 	autopsy_evidence(f, SAID(graphs_as_retained, NO_FACTS));

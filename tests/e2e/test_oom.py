@@ -118,6 +118,8 @@ CAUSES = {
     "best_of_all": ("leak", "kept_tensors"),
     "schedules": ("leak", "kept_tensors"),
     "rates": ("leak", "kept_tensors"),
+    "checked": ("graph_retention", "kept_graphs"),
+    "rejected": ("exception", "exception"),
     "tenants": ("too_big", "sum"),
     "slow_copy": ("too_big", "sum"),
     "student": ("too_big", "sum"),
@@ -303,6 +305,7 @@ FIRST = {
     "best_of_all": "older_holder_advice",
     "schedules": "older_holder_advice",
     "rates": "older_optimizers_advice",
+    "checked": "let_go_advice",
     "thawed": "trained_part_advice",
     "heads_only": "trained_part_advice",
 }

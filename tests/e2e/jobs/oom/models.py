@@ -102,6 +102,41 @@ def rates():
         reached.append((rate, optimizer))
 
 
+def checked():
+    """Every eighth step a penalty on other data is added to a total for the log, with its graph."""
+    model, total = tower(width=1024, depth=8), 0
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(1, 1000):
+        model(torch.randn(64, 1024, device=DEVICE)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if step % 8 == 0:
+            total = total + model(torch.randn(8192, 1024, device=DEVICE)).square().mean()  # planted: checked
+
+
+def rejected():
+    """Rows that do not fit what is wanted are put aside with their error, which has the frame that has computed the scores."""
+    model, aside = tower(width=1024, depth=6), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def score(rows, wanted):
+        scores = model(rows)
+        if len(wanted) != len(scores):
+            raise ValueError("as many are wanted as there are rows")
+        return (scores - wanted).square().mean()
+
+    for step in range(1, 1000):
+        rows = torch.randn(4096, 1024, device=DEVICE)  # planted: rejected
+        wanted = torch.randn(4096 if step % 4 else 4000, 1024, device=DEVICE)
+        try:
+            score(rows, wanted).backward()
+        except ValueError as error:
+            aside.append(error)
+            continue
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 def tenants():
     """Each customer has a model of the same kind, made when the first question comes; all are asked in turn."""
     models = {}
