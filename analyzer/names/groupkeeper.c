@@ -58,6 +58,33 @@ bool groupkeeper_growing(struct keeper *k, const struct namegroup *g)
 	return false;
 }
 
+/* Is the group in the container of this name? */
+static bool is_in(const struct namegroup *g, const char *container)
+{
+	struct keeper k;
+
+	return groupkeeper_growing(&k, g) && !strcmp(k.name.text, container);
+}
+
+const struct namegroup *groupkeeper_most(const struct namegroups *g, uint64_t *bytes)
+{
+	const struct namegroup *largest = NULL;
+	struct keeper k;
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < g->nr_groups; i++) {
+		all += g->group[i].bytes;
+		if (g->group[i].is_named && (!largest || g->group[i].bytes > largest->bytes))
+			largest = &g->group[i];
+	}
+	if (!largest || !groupkeeper_growing(&k, largest))
+		return NULL;
+	*bytes = 0;
+	for (size_t i = 0; i < g->nr_groups; i++)
+		*bytes += is_in(&g->group[i], k.name.text) ? g->group[i].bytes : 0;
+	return *bytes > all / 2 ? largest : NULL;
+}
+
 bool groupkeeper_bounded(struct keeper *k, const struct namegroup *g)
 {
 	struct keeper next;

@@ -19,6 +19,12 @@ bool groupkeeper_container(struct keeper *k, const struct namegroup *g);
 /* The nearest container that had more entries from census to census: what grows. false: none is known to. */
 bool groupkeeper_growing(struct keeper *k, const struct namegroup *g);
 
+/*
+ * Of what has many names: the largest group of those that one container which grows has, if all of these are more than half of
+ * the bytes; *bytes: that many. NULL: there is no such container.
+ */
+const struct namegroup *groupkeeper_most(const struct namegroups *g, uint64_t *bytes);
+
 /* The nearest keeper, or that container, if it has a bound (maxlen, maxsize). false: it has none, or none is known. */
 bool groupkeeper_bounded(struct keeper *k, const struct namegroup *g);
 

@@ -354,13 +354,18 @@ static const struct namegroup *graph_holder(const struct autopsy *a)
 }
 
 /* What a place holds, by its name; of a leak, what steps before have left there: the rest is this step's. */
-static const struct namegroup *name_of(const struct autopsy *a, size_t place, enum verdict verdict)
+static void name_by_place(const struct autopsy *a, struct autopsy_finding *f, size_t place)
 {
 	const struct namegroup *kept = NULL;
 
-	if (verdict == VERDICT_LEAK && a->names_kept)
+	f->named_bytes = 0;
+	if (f->verdict == VERDICT_LEAK && a->names_kept)
 		kept = namegroups_most(&a->names_kept[place]);
-	return kept ? kept : a->place[place].named;
+	if (f->verdict == VERDICT_LEAK && a->names_kept && !kept)
+		kept = groupkeeper_most(&a->names_kept[place], &f->named_bytes);
+	f->named = kept ? kept : a->place[place].named;
+	if (!f->named_bytes && f->named)
+		f->named_bytes = f->named->bytes;
 }
 
 /* What is at the site of a finding, by its name; of graphs that are kept, what keeps them. */
@@ -370,9 +375,11 @@ static void name_finding(const struct autopsy *a, struct autopsy_finding *f, con
 		return;
 	for (size_t k = 0; k < a->nr_places && f->has_site; k++)
 		if (sourceline_is_same_call(&a->place[k].frame, &f->site))
-			f->named = name_of(a, k, f->verdict);
-	if (f->verdict == VERDICT_GRAPH_RETENTION && strcmp(f->cause, "traceback") && holder)
+			name_by_place(a, f, k);
+	if (f->verdict == VERDICT_GRAPH_RETENTION && strcmp(f->cause, "traceback") && holder) {
 		f->named = holder;
+		f->named_bytes = holder->bytes;
+	}
 }
 
 static void ask_causes(struct autopsy *a)

@@ -68,7 +68,8 @@ struct autopsy_finding {
 	struct said advice[AUTOPSY_LINES_MAX];
 	struct said aside;   /* where its cause does not apply: the figure that decided, if it is worth a word */
 	struct said smaller; /* input with which it would have fitted: the last of its advice, or nothing */
-	const struct namegroup *named; /* what the blocks of its site are called, as a place has it */
+	const struct namegroup *named; /* what the blocks of its site are called, as a place has it, or the largest of many names */
+	uint64_t named_bytes; /* its, or those of all that the same container keeps */
 	unsigned nr_evidence, nr_advice;
 };
 

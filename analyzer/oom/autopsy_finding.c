@@ -58,9 +58,9 @@ void autopsy_let_go(struct autopsy_finding *f)
 	if ((f->verdict != VERDICT_LEAK && f->verdict != VERDICT_GRAPH_RETENTION) || !f->named ||
 	    !letgo_text(code, sizeof(code), f->named, f->verdict == VERDICT_GRAPH_RETENTION) || !groupkeeper_nearest(&k, &next, f->named))
 		return;
-	frees_all = f->named->named.has_node || f->named->bytes > f->bytes;
+	frees_all = f->named->named.has_node || f->named_bytes > f->bytes;
 	site = letgo_is_hook(&hook, f->named) ? (struct fact){ .key = "site" } : fact_line("site", n->file, n->line, n->function);
-	said = SAID(let_go_advice, fact_name("code", code), site, fact_bytes("bytes", frees_all ? f->bytes : f->named->bytes));
+	said = SAID(let_go_advice, fact_name("code", code), site, fact_bytes("bytes", frees_all ? f->bytes : f->named_bytes));
 	if (!strcmp(f->cause, "evaluation")) /* who only evaluates needs no graph at all: no_grad() comes first */
 		autopsy_advise(f, said);
 	else

@@ -50,7 +50,7 @@ static bool is_seen_kept(const struct autopsy_finding *f)
 	struct keeper nearest;
 
 	return g && g->is_named && g->named.name.root != ROOT_NATIVE &&
-	       (SEEN_PART * g->bytes >= f->bytes || (f->verdict == VERDICT_GRAPH_RETENTION && g->named.has_node)) &&
+	       (SEEN_PART * f->named_bytes >= f->bytes || (f->verdict == VERDICT_GRAPH_RETENTION && g->named.has_node)) &&
 	       objectname_keepers(&nearest, 1, g->named.census->census, g->named.object);
 }
 

@@ -120,6 +120,7 @@ CAUSES = {
     "rates": ("leak", "kept_tensors"),
     "checked": ("graph_retention", "kept_graphs"),
     "rejected": ("exception", "exception"),
+    "put_aside": ("leak", "kept_regularly"),
     "tenants": ("too_big", "sum"),
     "slow_copy": ("too_big", "sum"),
     "student": ("too_big", "sum"),
@@ -321,6 +322,13 @@ def test_what_evaluates_and_is_frozen_is_not_said_to_be_trained(vramtrace, ran_o
     """Nodes are made in it for the sake of what comes before it."""
     (finding, *_) = vramtrace.json("oom", ran_out("critic").path)["findings"]
     assert "trained_part" not in [facts["says"] for facts in finding["evidence_facts"]] and finding["advice_facts"] == []
+
+
+def test_who_keeps_what_has_many_names(vramtrace, ran_out):
+    """One list has all of them, though no name is that of most."""
+    (finding, *_) = vramtrace.json("oom", ran_out("put_aside").path)["findings"]
+    assert finding["certainty"] == "proven"
+    assert {"name": "aside", "kind": "list"}.items() <= finding["keepers"][-1].items()
 
 
 HOLDERS = {"renewed": (1, "routes['answer']"), "best_of_all": (6, "tried[*]['model']"), "schedules": (2, "plots[*].optimizer"), "rates": (4, "reached[*][*]")}

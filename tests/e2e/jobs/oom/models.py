@@ -137,6 +137,33 @@ def rejected():
         optimizer.zero_grad()
 
 
+class Named(nn.Module):
+    """Layers that are no list's: each has a name of its own."""
+
+    def __init__(self, width=1024):
+        super().__init__()
+        self.names = "first second third fourth fifth sixth seventh eighth ninth last".split()
+        for name in self.names:
+            setattr(self, name, nn.Linear(width, width))
+
+    def forward(self, rows):
+        for name in self.names:
+            rows = functional.gelu(getattr(self, name)(rows))
+        return rows
+
+
+def put_aside():
+    """After every sixth step the weights are put aside as they are, each under its name."""
+    model, aside = Named().to(DEVICE), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(1, 1000):
+        model(torch.randn(64, 1024, device=DEVICE)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if step % 6 == 0:
+            aside.append(dict(zip(model.state_dict(), map(torch.clone, model.state_dict().values()))))  # planted: put_aside
+
+
 def tenants():
     """Each customer has a model of the same kind, made when the first question comes; all are asked in turn."""
     models = {}
