@@ -70,7 +70,7 @@ const struct namegroup *groupkeeper_most(const struct namegroups *g, uint64_t *b
 {
 	const struct namegroup *largest = NULL;
 	struct keeper k;
-	uint64_t all = 0;
+	uint64_t all = 0, in = 0;
 
 	for (size_t i = 0; i < g->nr_groups; i++) {
 		all += g->group[i].bytes;
@@ -79,10 +79,12 @@ const struct namegroup *groupkeeper_most(const struct namegroups *g, uint64_t *b
 	}
 	if (!largest || !groupkeeper_growing(&k, largest))
 		return NULL;
-	*bytes = 0;
 	for (size_t i = 0; i < g->nr_groups; i++)
-		*bytes += is_in(&g->group[i], k.name.text) ? g->group[i].bytes : 0;
-	return *bytes > all / 2 ? largest : NULL;
+		in += is_in(&g->group[i], k.name.text) ? g->group[i].bytes : 0;
+	if (in <= all / 2)
+		return NULL;
+	*bytes = in;
+	return largest;
 }
 
 bool groupkeeper_bounded(struct keeper *k, const struct namegroup *g)
