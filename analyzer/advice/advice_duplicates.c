@@ -6,11 +6,13 @@
  * That two blocks hold the same is known where the one was copied into the other as a whole (TFMT_COPY). Copies by deepcopy
  * are made on purpose (an average of the weights, a frozen reference): nothing is said of them.
  */
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/base/heap.h"
 #include "analyzer/changes/editpeak.h"
+#include "analyzer/recording/sorted.h"
 
 /* What would go. */
 struct twice {
@@ -34,17 +36,10 @@ static void add(struct twice *t, const struct jobpart *j, size_t i)
 static size_t original_of(const struct jobpart *j, size_t copy)
 {
 	uint64_t ordinal = j->blocks.block[copy].life.original;
-	size_t low = 0, high = j->blocks.nr_blocks;
+	size_t i = sorted_below(j->blocks.block, j->blocks.nr_blocks, sizeof(*j->blocks.block),
+				offsetof(struct category_block, life.birth.ordinal), ordinal);
 
-	while (low < high) { /* they are in the order of allocation */
-		size_t middle = low + (high - low) / 2;
-
-		if (j->blocks.block[middle].life.birth.ordinal < ordinal)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < j->blocks.nr_blocks && j->blocks.block[low].life.birth.ordinal == ordinal ? low : SIZE_MAX;
+	return i < j->blocks.nr_blocks && j->blocks.block[i].life.birth.ordinal == ordinal ? i : SIZE_MAX;
 }
 
 /* ---- a checkpoint ---------------------------------------------------------------------------- */

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#define CENSUSES_ASKED 16 /* the latest; a container that grows has grown within them */
-
 bool groupkeeper_nearest(struct keeper *k, struct keeper *next, const struct namegroup *g)
 {
 	struct keeper two[2] = { 0 };
@@ -35,14 +33,6 @@ bool groupkeeper_container(struct keeper *k, const struct namegroup *g)
 	return false;
 }
 
-static bool has_grown(const struct namegroup *g, const struct keeper *k)
-{
-	uint64_t length[CENSUSES_ASKED];
-	uint32_t nr = k->has_length ? names_lengths(g->named.census->all, k, length, CENSUSES_ASKED) : 0;
-
-	return nr > 1 && length[nr - 1] > length[0];
-}
-
 bool groupkeeper_growing(struct keeper *k, const struct namegroup *g)
 {
 	struct keeper all[GROUPKEEPER_MOST];
@@ -50,7 +40,7 @@ bool groupkeeper_growing(struct keeper *k, const struct namegroup *g)
 			      objectname_keepers(all, GROUPKEEPER_MOST, g->named.census->census, g->named.object) : 0;
 
 	for (uint32_t i = 0; i < nr; i++) {
-		if (!keeper_has_entries(&all[i]) || !has_grown(g, &all[i]))
+		if (!keeper_has_entries(&all[i]) || !names_has_grown(g->named.census->all, &all[i]))
 			continue;
 		*k = all[i];
 		return true;
@@ -61,9 +51,13 @@ bool groupkeeper_growing(struct keeper *k, const struct namegroup *g)
 /* Is the group in the container of this name? */
 static bool is_in(const struct namegroup *g, const char *container)
 {
-	struct keeper k;
+	struct keeper all[GROUPKEEPER_MOST];
+	uint32_t nr = g->is_named ? objectname_keepers(all, GROUPKEEPER_MOST, g->named.census->census, g->named.object) : 0;
 
-	return groupkeeper_growing(&k, g) && !strcmp(k.name.text, container);
+	for (uint32_t i = 0; i < nr; i++)
+		if (keeper_has_entries(&all[i]) && !strcmp(all[i].name.text, container))
+			return true;
+	return false;
 }
 
 const struct namegroup *groupkeeper_most(const struct namegroups *g, uint64_t *bytes)

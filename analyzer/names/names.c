@@ -319,7 +319,7 @@ static const struct tfmt_object_facts *find_alike(const struct tfmt_census *c, c
 		const struct tfmt_object_facts *o = tfmt_census_object(c, id);
 		struct objectname name;
 
-		if (!o || o->kind != k->kind || !o->length)
+		if (!o || o->kind != k->kind || !o->length || o->edge != k->edge || strcmp(o->name, k->step))
 			continue;
 		objectname_find(&name, c, id);
 		if (name.root == k->name.root && !strcmp(name.text, k->name.text))
@@ -342,6 +342,19 @@ uint32_t names_lengths(const struct names *n, const struct keeper *k, uint64_t *
 		length[nr++] = o->length - 1;
 	}
 	return nr;
+}
+
+bool names_has_grown(const struct names *n, const struct keeper *k)
+{
+	uint64_t first = 0, last = 0;
+
+	for (size_t i = 0; i < n->nr_censuses; i++) {
+		const struct tfmt_object_facts *o = find_alike(n->census[i].census, k);
+
+		first = first ? first : o ? o->length : 0;
+		last = o ? o->length : last;
+	}
+	return last > first;
 }
 
 bool names_saw(const struct names *n, const struct names_block *block)

@@ -377,6 +377,8 @@ static void take_keeper(struct keeper *k, const struct tfmt_census *c, const str
 	objectname_find(&k->name, c, w->id[i]);
 	k->kind = w->step[i]->kind;
 	k->class_name = w->step[i]->class_name;
+	k->edge = w->step[i]->edge;
+	k->step = w->step[i]->name;
 	k->has_length = w->step[i]->length > 0;
 	k->length = k->has_length ? w->step[i]->length - 1 : 0;
 	k->has_bound = w->step[i]->bound > 0;

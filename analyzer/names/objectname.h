@@ -58,6 +58,8 @@ struct keeper {
 	struct objectname name;
 	uint8_t kind;    /* enum tfmt_object_kind */
 	const char *class_name; /* "" = not known; valid until the census is closed */
+	uint8_t edge;		/* enum tfmt_edge, by which its holder has it, */
+	const char *step;	/* and under which name; valid likewise */
 	uint64_t length; /* entries; valid if has_length */
 	uint64_t bound;  /* how many it has at most; valid if has_bound */
 	bool has_length, has_bound;
