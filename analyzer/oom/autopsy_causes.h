@@ -62,7 +62,7 @@ bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding
 /* Logits over a vocabulary, all at once (autopsy_logits.c). */
 bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f);
 
-/* Tensors that are larger than they need be, or than before (autopsy_tensors.c). */
+/* Tensors that are larger than they need be (autopsy_tensors.c). */
 bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_contiguous_copy(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_list(const struct autopsy *a, struct autopsy_finding *f);
@@ -70,6 +70,8 @@ bool autopsy_is_expanded_copy(const struct autopsy *a, struct autopsy_finding *f
 bool autopsy_is_optimizer_history(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_optimizer_state(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_finding *f);
+
+/* A batch, or one tensor, that is larger than in the steps before (autopsy_larger.c). */
 bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f);
 

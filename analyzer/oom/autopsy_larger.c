@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* Causes: a batch, or one tensor, that is larger than in the steps before. */
+#include "analyzer/allocator/torch.h"
+#include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/oom/oom_thresholds.h"
+#include "analyzer/stacks/element.h"
+
+#define PARTS 8 /* in which a tensor may be computed one after the other */
+
+static uint64_t before(const struct autopsy *a, uint32_t python_stack)
+{
+	return failures_largest_before(a->failures, a->device->process, python_stack, a->step_ordinal);
+}
+
+/* Blocks of this step whose stack has made less than half of it before. */
+static bool is_larger(const struct autopsy *a, size_t i, uint64_t *was)
+{
+	const struct life *life = &a->categories.block[i].life;
+
+	if (life->birth.ordinal < a->step_ordinal)
+		return false;
+	*was = before(a, autopsy_group(a, i)->python_stack);
+	return life->size >= LARGER_TIMES * *was;
+}
+
+/*
+ * The largest batch before, of a block of so many bytes: the allocator may have left it a piece more than was asked
+ * for. NULL = not known.
+ */
+static const struct stepinputs_change *batch_before(const struct autopsy *a, size_t block, uint64_t was)
+{
+	const struct stepinputs_device *d = stepinputs_of(&a->failures->inputs, a->device->process->books, a->device->ordinal);
+	const struct stepinputs_change *most = NULL;
+
+	for (uint32_t i = 0; d && i < d->nr_places; i++) {
+		const struct stepinputs_place *p = &d->place[i];
+
+		if (p->python_stack != autopsy_group(a, block)->python_stack)
+			continue;
+		for (uint32_t k = 0; k < p->nr_changes && p->change[k].ordinal < a->step_ordinal; k++)
+			most = !most || p->change[k].bytes > most->bytes ? &p->change[k] : most;
+	}
+	return most && most->bytes <= was && was - most->bytes < TORCH_REST_MAX ? most : NULL;
+}
+
+/* Rows as before, each longer: all are as long as the longest. */
+static void say_longer(struct autopsy_finding *f, const struct tfmt_shape *is, const struct stepinputs_change *was)
+{
+	if (!was || is->nr_dims < 2 || is->nr_dims != was->nr_dims || is->dims[0] < 2 || is->dims[0] != was->dims[0] ||
+	    is->dims[1] <= was->dims[1])
+		return;
+	for (uint32_t i = 2; i < is->nr_dims; i++)
+		if (is->dims[i] != was->dims[i])
+			return;
+	autopsy_evidence(f, SAID(larger_rows_are_longer, fact_count("rows", is->dims[0]), fact_count("length", is->dims[1]),
+				 fact_count("length_before", was->dims[1])));
+}
+
+bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct stepinputs_change *exact;
+	uint64_t bytes = 0, was, best_was = 0;
+	char shape[SHAPE_TEXT_MAX];
+	int64_t best = -1;
+
+	if (a->step <= STEPS_BEFORE_MIN ||
+	    (a->failure->phase != PHASE_FORWARD && a->failure->phase != PHASE_BACKWARD))
+		return false;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (!is_larger(a, i, &was) || !was)
+			continue;
+		bytes += b->life.size;
+		if (b->category == CATEGORY_INPUT && a->block[i].is_shaped &&
+		    a->block[i].shape.nr_dims >= 1 &&
+		    (best < 0 || b->life.size > a->categories.block[best].life.size)) {
+			best = (int64_t)i;
+			best_was = was;
+		}
+	}
+	was = before(a, a->failure->python_stack);
+	if (was && a->failure->asked >= LARGER_TIMES * was)
+		bytes += a->failure->asked;
+	if (best < 0 || !autopsy_matters(a, bytes))
+		return false;
+	f->bytes = bytes;
+	exact = batch_before(a, (size_t)best, best_was);
+	best_was = exact ? exact->bytes : best_was;
+	autopsy_at_place(a, f, a->block[best].place);
+	autopsy_say(f, SAID(larger_batch, fact_step("step", a->step), fact_flag("is_at_least", !exact),
+			    fact_ratio("times", (double)a->block[best].shape.bytes / (double)best_was),
+			    fact_bytes("bytes", bytes)));
+	autopsy_evidence(f, SAID(larger_batch_shape, fact_name("shape", shape_text(shape, &a->block[best].shape)),
+				 fact_bytes("bytes", a->categories.block[best].life.size), fact_bytes("before", best_was)));
+	say_longer(f, &a->block[best].shape, exact);
+	autopsy_say_shape(a, f);
+	if (was)
+		autopsy_evidence(f, SAID(larger_request, fact_bytes("asked", a->failure->asked), fact_bytes("before", was)));
+	return true;
+}
+
+/* Does the line hold some already that are about as large? Then the one that failed is not alone. */
+static bool has_like_request(const struct autopsy *a)
+{
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		if (autopsy_group(a, i)->python_stack == a->failure->python_stack &&
+		    2 * a->categories.block[i].life.size >= a->failure->asked)
+			return true;
+	return false;
+}
+
+/* What one such tensor was made from is often as large. */
+static void say_another(const struct autopsy *a, struct autopsy_finding *f, int64_t apart)
+{
+	const struct stack_frame *site;
+	uint64_t most = 0, was;
+	size_t largest = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		uint64_t bytes = a->categories.block[i].life.size;
+
+		if ((int64_t)i == apart || bytes <= most || ANOTHER_PART * bytes < f->bytes || !is_larger(a, i, &was))
+			continue;
+		most = bytes;
+		largest = i;
+	}
+	site = most ? &a->place[a->block[largest].place].frame : NULL;
+	if (site && site->file)
+		autopsy_evidence(f, SAID(spike_has_another, fact_bytes("bytes", most), fact_site("site", site)));
+}
+
+bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
+{
+	uint64_t was = before(a, a->failure->python_stack), most = 0, block_was = 0;
+	int64_t best = -1;
+
+	if (a->step <= STEPS_BEFORE_MIN)
+		return false;
+	if (a->failure->asked >= LARGER_TIMES * was && !has_like_request(a))
+		most = a->failure->asked;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		uint64_t one_was;
+
+		if (a->categories.block[i].life.size <= most || !is_larger(a, i, &one_was) ||
+		    a->place[a->block[i].place].bytes >= SPIKE_ALONE_TIMES * a->categories.block[i].life.size)
+			continue;
+		most = a->categories.block[i].life.size;
+		block_was = one_was;
+		best = (int64_t)i;
+	}
+	if (!most || most < a->lacking || most < a->capacity / SPIKE_PART)
+		return false;
+	f->bytes = most;
+	if (best < 0)
+		autopsy_at_request(a, f);
+	else
+		autopsy_at_place(a, f, a->block[best].place);
+	was = best < 0 ? was : block_was;
+	autopsy_say(f, SAID(spike_of_step, fact_step("step", a->step), fact_bytes("bytes", most)));
+	if (was)
+		autopsy_evidence(f, SAID(spike_was_less, fact_bytes("before", was),
+					 fact_ratio("times", (double)most / (double)was)));
+	else
+		autopsy_evidence(f, SAID(spike_is_first, fact_count("steps", a->step - 1)));
+	say_another(a, f, best);
+	autopsy_advise(f, SAID(spike_advice, fact_count("parts", PARTS), fact_bytes("saved", most - most / PARTS)));
+	return true;
+}
