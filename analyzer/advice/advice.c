@@ -20,22 +20,23 @@ static const struct advice_row {
 	enum advice_order order;
 	bool of_training; /* it is about what is kept for a backward pass */
 	bool passes;	  /* what it saves when memory runs out may be gone by itself before the step's peak */
+	bool transfers;	  /* each step waits for the host */
 } rows[] = {
-	{ "checkpointing", advice_checkpointing, true, ADVICE_OF_PROGRAM, true, false },
-	{ "chunked_loss", advice_chunked_loss, true, ADVICE_OF_PROGRAM, false, false },
-	{ "small_optimizer_state", advice_small_state, false, ADVICE_OF_PROGRAM, false, false },
-	{ "bf16_optimizer_state", advice_bf16_state, false, ADVICE_OF_PROGRAM, false, false },
-	{ "set_to_none", advice_set_to_none, true, ADVICE_OF_PROGRAM, false, true },
-	{ "accumulation", advice_accumulation, true, ADVICE_OF_PROGRAM, true, false },
-	{ "free_before", advice_free_before, true, ADVICE_OF_PROGRAM, false, true },
-	{ "duplicated_storage", advice_duplicates, true, ADVICE_OF_PROGRAM, false, false },
-	{ "activation_offload", advice_activation_offload, true, ADVICE_OF_PROGRAM, true, false },
-	{ "expandable_segments", advice_expandable, true, ADVICE_OF_PROGRAM, false, true },
-	{ "optimizer_offload", advice_offload, true, ADVICE_OF_PROGRAM, false, false },
-	{ "sharded_optimizer", advice_sharding, true, ADVICE_OF_RANKS, false, false },
-	{ "sharded_parameters", advice_sharded_parameters, true, ADVICE_OF_RANKS, true, false },
-	{ "smaller_batch", advice_smaller_batch, false, ADVICE_OF_INPUT, false, false },
-	{ "shorter_sequence", advice_shorter, false, ADVICE_OF_INPUT, false, false },
+	{ "checkpointing", advice_checkpointing, true, ADVICE_OF_PROGRAM, true, false, false },
+	{ "chunked_loss", advice_chunked_loss, true, ADVICE_OF_PROGRAM, false, false, false },
+	{ "small_optimizer_state", advice_small_state, false, ADVICE_OF_PROGRAM, false, false, false },
+	{ "bf16_optimizer_state", advice_bf16_state, false, ADVICE_OF_PROGRAM, false, false, false },
+	{ "set_to_none", advice_set_to_none, true, ADVICE_OF_PROGRAM, false, true, false },
+	{ "accumulation", advice_accumulation, true, ADVICE_OF_PROGRAM, true, false, false },
+	{ "free_before", advice_free_before, true, ADVICE_OF_PROGRAM, false, true, false },
+	{ "duplicated_storage", advice_duplicates, true, ADVICE_OF_PROGRAM, false, false, false },
+	{ "activation_offload", advice_activation_offload, true, ADVICE_OF_PROGRAM, true, false, true },
+	{ "expandable_segments", advice_expandable, true, ADVICE_OF_PROGRAM, false, true, false },
+	{ "optimizer_offload", advice_offload, true, ADVICE_OF_PROGRAM, false, false, true },
+	{ "sharded_optimizer", advice_sharding, true, ADVICE_OF_RANKS, false, false, false },
+	{ "sharded_parameters", advice_sharded_parameters, true, ADVICE_OF_RANKS, true, false, false },
+	{ "smaller_batch", advice_smaller_batch, false, ADVICE_OF_INPUT, false, false, false },
+	{ "shorter_sequence", advice_shorter, false, ADVICE_OF_INPUT, false, false, false },
 };
 #define NR_ROWS (sizeof(rows) / sizeof(rows[0]))
 static_assert(NR_ROWS <= ADVICE_MAX, "there is room for one of each kind");
@@ -48,12 +49,32 @@ bool advices_are_needed(const struct replay_device *d, const struct failures *fa
 	       (d->capacity_bytes && frag_is_scarce(d->books->reserved_peak_bytes, d->capacity_bytes));
 }
 
+/* What is reckoned with the rest of forward is known; and what saves less than was lacking, whatever comes after the request. */
+static enum advice_fit fit_of(const struct advices *all, const struct advice *a)
+{
+	if (!all->fits_bytes || a->of_reserved)
+		return ADVICE_FIT_UNKNOWN;
+	if (a->of_forward)
+		return a->fits ? ADVICE_FITS : ADVICE_LACKS;
+	return a->after_bytes > all->fits_bytes + all->cached_bytes ? ADVICE_LACKS : ADVICE_FIT_UNKNOWN;
+}
+
+/* Not even enough for what was asked for; what is reckoned with the rest of forward has more to be enough for. */
+static bool is_short(const struct advice *a)
+{
+	return a->fit == ADVICE_LACKS && !a->of_forward;
+}
+
 static int by_use(const void *va, const void *vb)
 {
 	const struct advice *a = va, *b = vb;
 
 	if (a->order != b->order)
 		return a->order < b->order ? -1 : 1;
+	if (is_short(a) != is_short(b))
+		return is_short(a) ? 1 : -1;
+	if (a->transfers != b->transfers)
+		return a->transfers ? 1 : -1;
 	if (a->saved_bytes != b->saved_bytes)
 		return a->saved_bytes < b->saved_bytes ? 1 : -1;
 	return 0;
@@ -76,6 +97,8 @@ static void ask_kinds(struct advices *all, const struct jobpart *j)
 		if ((rows[i].of_training && is_inference) || !rows[i].find(j, a) || a->after_bytes >= a->peak_bytes)
 			continue;
 		a->saved_bytes = a->peak_bytes - a->after_bytes;
+		a->transfers = rows[i].transfers;
+		a->fit = fit_of(all, a);
 		a->at_least = j->asked && !a->of_forward && !rows[i].passes;
 		nr += (double)a->saved_bytes >= ADVICE_LEAST * (double)a->peak_bytes;
 	}

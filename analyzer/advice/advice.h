@@ -26,6 +26,9 @@ enum advice_order {
 	ADVICE_OF_RANKS, /* more GPUs, for a program that has one */
 };
 
+/* Would the step have gone through? */
+enum advice_fit { ADVICE_FIT_UNKNOWN, ADVICE_FITS, ADVICE_LACKS };
+
 struct advice {
 	const char *kind; /* "checkpointing"; static */
 	bool keeps_result; /* the same updates of the same parameters, but for the order of rounding */
@@ -33,7 +36,9 @@ struct advice {
 	bool of_reserved;  /* the bytes are of what is reserved, not of what is allocated */
 	bool of_forward;   /* the rest of a forward in which memory ran out is reckoned in */
 	bool of_backward;  /* the rest of a backward in which it ran out is reckoned in */
-	bool fits;	   /* with this change the memory asked for would have been there */
+	bool fits;	   /* with this change the memory asked for would have been there; with of_forward */
+	enum advice_fit fit;
+	bool transfers;	   /* each step waits for what is moved from the host and back */
 	bool at_least;	   /* memory ran out before the step's peak, where it would save no less */
 	uint64_t peak_bytes, after_bytes, saved_bytes;
 	uint32_t puts_off_until; /* step; 0: memory does not grow (advices_put_off) */
@@ -48,7 +53,7 @@ struct advices {
 	struct replay replay; /* read again, for one device */
 	struct frag frag;
 	const struct replay_device *device; /* of the caller's model; NULL: none was looked for */
-	struct advice advice[ADVICE_MAX]; /* by order, then by what they save, most first */
+	struct advice advice[ADVICE_MAX]; /* by order; what transfers, and then what is too little for the request, last; then by what they save, most first */
 	unsigned nr;
 	bool at_failure;	/* the peak is that of the request that failed, with it */
 	uint64_t fits_bytes;	/* so much of that peak there was room for; 0 = not known */

@@ -44,21 +44,6 @@ unsigned print_advice_brief(struct emit *e, const struct advices *all, const cha
 	return nr;
 }
 
-/*
- * Would the step have gone through? That is known of what is reckoned with the rest of forward; and of what saves less
- * than was lacking, whatever comes after the request.
- */
-enum fit { FIT_UNKNOWN, FIT_ENOUGH, FIT_LACKS };
-
-static enum fit fit_of(const struct advices *all, const struct advice *a)
-{
-	if (!all->fits_bytes || a->of_reserved)
-		return FIT_UNKNOWN;
-	if (a->of_forward)
-		return a->fits ? FIT_ENOUGH : FIT_LACKS;
-	return a->after_bytes > all->fits_bytes + all->cached_bytes ? FIT_LACKS : FIT_UNKNOWN;
-}
-
 /* Up to where the figures go: after a failure the step was never seen. */
 static const char *extent(const struct advices *all, const struct advice *a)
 {
@@ -69,6 +54,7 @@ static const char *extent(const struct advices *all, const struct advice *a)
 	return a->of_backward ? ", with the rest of backward" : ", with the rest of forward";
 }
 
+/* By enum advice_fit. */
 static const char *const fit_texts[] = { "", "; would have fitted", "; not enough by itself" };
 
 void print_advice(struct emit *e, const struct advices *all, unsigned most)
@@ -84,7 +70,7 @@ void print_advice(struct emit *e, const struct advices *all, unsigned most)
 		snprintf(figures, sizeof(figures), "%s %s -> %s (-%s)%s%s%s", a->of_reserved ? "reserved" : "allocated",
 			 human_bytes(before, a->peak_bytes), human_bytes(after, a->after_bytes),
 			 human_percent(share, (double)a->saved_bytes, (double)a->peak_bytes),
-			 extent(all, a), fit_texts[fit_of(all, a)],
+			 extent(all, a), fit_texts[a->fit],
 			 a->keeps_result ? "" : "; changes the result");
 		print_wrapped(e, "  ", "  ", figures);
 		print_wrapped(e, "  do:   ", "        ", sentence_text(text, &a->action));
@@ -114,10 +100,10 @@ void json_advice(struct emit *e, const struct advices *all, unsigned most)
 		else
 			emit_null(e, "until", NULL);
 		emit_bool(e, "at_least", NULL, a->at_least);
-		if (fit_of(all, a) == FIT_UNKNOWN)
+		if (a->fit == ADVICE_FIT_UNKNOWN)
 			emit_null(e, "enough", NULL);
 		else
-			emit_bool(e, "enough", NULL, fit_of(all, a) == FIT_ENOUGH);
+			emit_bool(e, "enough", NULL, a->fit == ADVICE_FITS);
 		if (a->puts_off_until)
 			emit_uint(e, "puts_off_until_step", NULL, a->puts_off_until);
 		else
