@@ -110,6 +110,52 @@ const void *census_object(struct census_layout *l, const void *impl)
 	return NULL;
 }
 
+/* After that its sizes: how many, five of them and as many strides, or where they are; where it begins, its elements, their type. */
+#define SELF_TO_SIZES 8
+#define SIZES_INLINE 5
+#define SIZES_TO_ELEMENTS 96
+#define SIZES_TO_TYPE 104
+#define DIMENSIONS_MAX 64
+
+/* Bytes of an element, by c10::ScalarType; 0 = they are no whole bytes, or not known. */
+static const uint8_t element_bytes[] = {
+	1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 4, 2, /* uint8 to bfloat16 */
+	0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 4, 8,	    /* parts of bytes, float8, uint16 to uint64 */
+};
+
+/* Have these sizes so many elements? */
+static bool is_product(const char *sizes, uint64_t elements)
+{
+	uint64_t nr = (uint64_t)py_long(sizes, 0), product = 1;
+	const void *size, *far = nr > SIZES_INLINE ? py_pointer(sizes, 8) : NULL;
+
+	if (nr > DIMENSIONS_MAX)
+		return false;
+	for (uint64_t i = 0; i < nr; i++) {
+		if (!census_read_word((far ? (const char *)far : sizes + 8) + i * 8, &size) ||
+		    __builtin_mul_overflow(product, (uint64_t)(uintptr_t)size, &product))
+			return false;
+	}
+	return product == elements;
+}
+
+uint64_t census_own_bytes(struct census_layout *l, const void *impl)
+{
+	const char *sizes;
+	uint64_t elements, bytes;
+	uint16_t type;
+
+	if (!l->impl || (!l->self && !census_object(l, impl)))
+		return 0;
+	sizes = (const char *)impl + l->self + SELF_TO_SIZES;
+	elements = (uint64_t)py_long(sizes, SIZES_TO_ELEMENTS);
+	memcpy(&type, sizes + SIZES_TO_TYPE, sizeof(type));
+	if (type >= sizeof(element_bytes) || !is_product(sizes, elements) ||
+	    __builtin_mul_overflow(elements, (uint64_t)element_bytes[type], &bytes))
+		return 0;
+	return bytes;
+}
+
 /*
  * A name is a std::string, and nobody gives a tensor one: it points to what it has within itself, or with the older ABI,
  * of which PyTorch was up to 2.6, is a pointer to a text that is empty, after its length. Else it is not known.

@@ -28,7 +28,7 @@ struct census_layout {
 	const char *storage_table; /* of those that the libraries have, the one that counts */
 	int16_t impl;              /* Python object: its TensorImpl; 0 = not known yet */
 	int16_t base;              /* TensorImpl: its storage; StorageImpl: its data */
-	int16_t self;              /* TensorImpl: its Python object; 0 = not known yet */
+	int16_t self;              /* TensorImpl: its Python object, before its sizes; 0 = not known yet */
 	int16_t gradient;          /* AutogradMeta: the gradient, a TensorImpl; 0 = not known yet */
 };
 
@@ -43,6 +43,12 @@ const void *census_impl(struct census_layout *l, const void *object);
 
 /* The Python object of a TensorImpl, NULL if it has none: which leads back to it. */
 const void *census_object(struct census_layout *l, const void *impl);
+
+/*
+ * The bytes that a tensor's own elements take, which may be a small part of its storage: hidden[:, 0]. 0: not known, where it
+ * is laid out in another way, or its elements have no type of a known size.
+ */
+uint64_t census_own_bytes(struct census_layout *l, const void *impl);
 
 /* The gradient that a tensor has, a TensorImpl; NULL without one. */
 const void *census_gradient(struct census_layout *l, const void *impl);

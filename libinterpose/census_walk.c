@@ -241,7 +241,8 @@ static void meet(void *context, const struct pyedge *e)
 		return;
 	known = census_find(w, e->object);
 	if (known) {
-		if (w->node[known].holders < UINT16_MAX)
+		/* An attribute is met twice, by its name and by what the holder's class tells: that is one holder. */
+		if ((!w->at || w->node[known].parent != w->at) && w->node[known].holders < UINT16_MAX)
 			w->node[known].holders++;
 		adopt(w, known, e);
 		return;

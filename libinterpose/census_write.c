@@ -172,9 +172,9 @@ static void put_object(struct census_output *o, uint32_t node)
 	define(o, TFMT_DEF_OBJECT, o->id[node], payload, p);
 }
 
-static void put_tensor(struct census_output *o, uint32_t object, const struct census_memory *m, uint32_t holders)
+static void put_tensor(struct census_output *o, uint32_t object, const void *impl, const struct census_memory *m, uint32_t holders)
 {
-	uint8_t payload[7 * 10], *p = payload;
+	uint8_t payload[8 * 10], *p = payload;
 
 	p = tfmt_put_varint(p, object);
 	p = tfmt_put_varint(p, m->address);
@@ -183,6 +183,7 @@ static void put_tensor(struct census_output *o, uint32_t object, const struct ce
 	p = tfmt_put_varint(p, m->node ? TFMT_TENSOR_HAS_NODE : 0);
 	p = tfmt_put_varint(p, holders);
 	p = tfmt_put_varint(p, census_graph_nodes(&o->graph, m->node));
+	p = tfmt_put_varint(p, census_own_bytes(&o->walk->layout, impl));
 	define(o, TFMT_DEF_TENSOR, ++o->nr_tensors, payload, p);
 }
 
@@ -203,7 +204,7 @@ static void put_gradient(struct census_output *o, uint32_t parent, const void *t
 	for (int i = 3; i < OBJECT_FIELDS; i++)
 		p = tfmt_put_varint(p, 0);
 	define(o, TFMT_DEF_OBJECT, ++o->nr_ids, payload, p);
-	put_tensor(o, o->nr_ids, &m, 0);
+	put_tensor(o, o->nr_ids, impl, &m, 0);
 }
 
 static bool is_tensor(const struct census_node *n)
@@ -271,7 +272,7 @@ int census_put(struct census_output *o)
 		const struct census_node *n = &o->walk->node[i];
 
 		if (o->id[i] && memory_of(o, n, &m))
-			put_tensor(o, o->id[i], &m, n->holders);
+			put_tensor(o, o->id[i], census_impl(&o->walk->layout, n->object), &m, n->holders);
 		if (o->id[i] && is_tensor(n))
 			put_gradient(o, o->id[i], n->object);
 	}

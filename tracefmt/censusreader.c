@@ -111,7 +111,8 @@ static void hear_tensor(struct tfmt_census *c, struct tfmt_cursor *p)
 	device = tfmt_varint_get(p);
 	flags = tfmt_varint_get(p);
 	t.holders = tfmt_varint_get32(p);
-	t.nodes = p->p < p->end ? tfmt_varint_get32(p) : 0; /* older files do not have it */
+	t.nodes = p->p < p->end ? tfmt_varint_get32(p) : 0; /* older files do not have it, nor what follows */
+	t.own_bytes = p->p < p->end ? tfmt_varint_get(p) : 0;
 	if (p->bad || device > UINT8_MAX)
 		return;
 	t.device = (uint8_t)device;

@@ -1074,6 +1074,7 @@ struct tfmt_tensor {
 	uint8_t flags;    /* enum tfmt_tensor_flags */
 	uint32_t holders; /* how many references to the object were met; 0 = not counted */
 	uint32_t nodes;   /* of autograd's that its grad_fn leads to, itself among them; 0 = it has none, or they were not counted */
+	uint64_t own_bytes; /* what its own elements take of its storage, a view's less than all; 0 = not known, or none */
 };
 
 struct tfmt_census;

@@ -162,6 +162,16 @@ def test_nodes_of_graphs_are_counted(recorded):
     assert max(truth.values()) > 200 and min(truth.values()) == 0
 
 
+def test_views_have_their_own_bytes(recorded):
+    """As many as PyTorch tells, of all types and numbers of dimensions; and an attribute has one holder, however it is kept."""
+    run = recorded("census/views.py")
+    assert run.status == 0, run.stderr
+    truth, census = json.loads(run.stdout), at_failure(run.path)
+    tensors = {census.name(one.object): one for one in census.tensors}
+    assert {name: tensors[name].own_bytes for name in truth["own"]} == truth["own"]
+    assert {name: tensors[name].holders for name in truth["holders"]} == truth["holders"]
+
+
 def test_modules_train_or_evaluate(vramtrace, tmp_path):
     """As model.train() and model.eval() have left them; what is known of no module is not made up."""
     program = python("oom/causes.py", "ranked")

@@ -145,6 +145,10 @@ def nodes(_):
     record("nodes", [PYTHON / "bin" / "python3", "nodes.py"], VRAMTRACE_NAMES="oom")
 
 
+def views(_):
+    record("views", [PYTHON / "bin" / "python3", "views.py"], VRAMTRACE_NAMES="oom")
+
+
 def settings(_):
     """No census: it would be one more file."""
     record("settings", [PYTHON / "bin" / "python3", "settings.py"], VRAMTRACE_NAMES="off")
@@ -164,7 +168,16 @@ def imported(_):
     shutil.copyfile(trace, GOLDEN / "imported.vtr")
 
 
-PROGRAMS = {"hurried": hurried, "past-hooks": past_hooks, "named": named, "nodes": nodes, "settings": settings, "copies": copies, "imported": imported}
+PROGRAMS = {
+    "hurried": hurried,
+    "past-hooks": past_hooks,
+    "named": named,
+    "nodes": nodes,
+    "views": views,
+    "settings": settings,
+    "copies": copies,
+    "imported": imported,
+}
 
 
 def break_copies():

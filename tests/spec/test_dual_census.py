@@ -37,6 +37,15 @@ def test_nodes_are_counted():
     assert nodes["main().model.weight"] == 0
 
 
+def test_views_tell_what_is_their_own():
+    """A row of 128 numbers of four bytes, of sixteen; 4 x 32 numbers of two bytes. Older censuses do not tell."""
+    census = vtf_census.Census(dual.GOLDEN / "v1" / "views.1.names")
+    own = {census.name(one.object): (one.own_bytes, one.bytes) for one in census.tensors}
+    assert own["main().rows[1]"] == (128 * 4, 16 * 128 * 4) and own["main().whole"] == (4 * 32 * 2, 4 * 32 * 2)
+    older = vtf_census.Census(dual.GOLDEN / "v1" / "nodes.1.names")
+    assert {one.own_bytes for one in older.tensors} == {0}
+
+
 @pytest.fixture(scope="module")
 def both():
     return [vtf_census.Census(f"{STEM}.{number}.names") for number in (1, 2)]

@@ -43,7 +43,7 @@ every_golden = pytest.mark.parametrize("golden", TRACES, indirect=True, ids=lamb
 
 
 def test_goldens_are_there():
-    assert {path.parent.name for path in TRACES} == {"v1"} and len(TRACES) == 38
+    assert {path.parent.name for path in TRACES} == {"v1"} and len(TRACES) == 39
 
 
 @every_golden

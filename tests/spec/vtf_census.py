@@ -45,6 +45,7 @@ class Tensor:
     flags: int
     holders: int
     nodes: int  # of autograd's graph that it keeps; 0: none, or not counted
+    own_bytes: int  # of its elements; 0: none, or not known
 
 
 class Census:
@@ -61,7 +62,7 @@ class Census:
         )
         self.objects = {n: self.object_of(definitions.get(vtf.OBJECT, n)) for n in definitions.numbers(vtf.OBJECT)}
         self.tensors = [
-            Tensor(*(cursor.varint() for _ in range(6)), cursor.varint() if cursor.at < len(cursor.data) else 0)
+            Tensor(*(cursor.varint() for _ in range(6)), *(cursor.varint() if cursor.at < len(cursor.data) else 0 for _ in range(2)))
             for cursor in (definitions.get(vtf.TENSOR, n) for n in definitions.numbers(vtf.TENSOR))
         ]
 
