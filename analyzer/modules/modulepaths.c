@@ -294,6 +294,30 @@ bool modulepaths_calls_several(const struct modulepaths *m, uint32_t call)
 	return call < m->nr_stacks && m->of_stack[call].calls_several;
 }
 
+void modulepaths_innermost_calls(const struct modulepaths *m, uint32_t stack, uint32_t call[static MODULEPATHS_INNERMOST])
+{
+	struct tfmt_frame frame;
+	struct tfmt_call of;
+	uint32_t nr = 0, moved;
+
+	memset(call, 0, MODULEPATHS_INNERMOST * sizeof(*call));
+	for (uint32_t id = stack; nr < MODULEPATHS_INNERMOST && tfmt_reader_call(m->reader, id, &of); id = of.parent)
+		if (called_by(m, id, &of, &moved) && tfmt_reader_frame(m->reader, id, &frame))
+			call[nr++] = frame.parent;
+}
+
+bool modulepaths_is_in_call(const struct modulepaths *m, uint32_t stack, uint32_t call)
+{
+	struct tfmt_frame frame;
+	struct tfmt_call of;
+	uint32_t moved;
+
+	for (uint32_t id = stack; tfmt_reader_call(m->reader, id, &of); id = of.parent)
+		if (called_by(m, id, &of, &moved) && tfmt_reader_frame(m->reader, id, &frame) && frame.parent == call)
+			return true;
+	return false;
+}
+
 static bool calls_module(const struct modulepaths *m, uint32_t stack, uint64_t module)
 {
 	struct tfmt_call call;

@@ -68,6 +68,14 @@ uint32_t modulepaths_call(const struct modulepaths *m, uint32_t stack, uint32_t 
 uint32_t modulepaths_outermost_call(const struct modulepaths *m, uint32_t stack);
 bool modulepaths_calls_several(const struct modulepaths *m, uint32_t call);
 
+/*
+ * The stacks of the lines that call the innermost module which this stack runs in, and the module around that; 0 = none does.
+ * And whether another stack runs in a call by such a line.
+ */
+#define MODULEPATHS_INNERMOST 2
+void modulepaths_innermost_calls(const struct modulepaths *m, uint32_t stack, uint32_t call[static MODULEPATHS_INNERMOST]);
+bool modulepaths_is_in_call(const struct modulepaths *m, uint32_t stack, uint32_t call);
+
 /* The latest allocation within a call of the module with this address, as modulepaths_next() saw it: its ordinal; 0: none. */
 uint64_t modulepaths_latest_call(const struct modulepaths *m, uint64_t module);
 

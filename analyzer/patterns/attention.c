@@ -35,6 +35,36 @@ static bool has_heads(const struct attention_product *p)
 	return p->nr > (p->batch ? p->batch : 1);
 }
 
+/* ---- where it is made ------------------------------------------------------------------------ */
+
+/* The calls of modules in which queries and keys are made for what a stack multiplies: of the innermost, and the one around it. */
+struct making {
+	const struct modulepaths *paths; /* NULL: it runs in no module that is known */
+	uint32_t call[MODULEPATHS_INNERMOST];
+};
+
+static struct making making_of(const struct moment *at, uint32_t stack)
+{
+	struct making m = { .paths = at->device->process->modulepaths };
+
+	if (m.paths)
+		modulepaths_innermost_calls(m.paths, stack, m.call);
+	if (!m.call[0])
+		m.paths = NULL;
+	return m;
+}
+
+/* May it have been made for that? Where no module is known, all may. */
+static bool is_made_in(const struct making *m, uint32_t stack)
+{
+	if (!m->paths)
+		return true;
+	for (uint32_t i = 0; i < MODULEPATHS_INNERMOST && m->call[i]; i++)
+		if (modulepaths_is_in_call(m->paths, stack, m->call[i]))
+			return true;
+	return false;
+}
+
 /* ---- factors --------------------------------------------------------------------------------- */
 
 /* What has been found of a product's two factors: the widths each comes in. */
@@ -81,13 +111,20 @@ static void look_for(struct factors *f, const struct tfmt_shape *s, const struct
 	}
 }
 
+/* Of so many matrices, or a view of heads: for the others it need not be asked where they were made. */
+static bool may_be_factor(const struct tfmt_shape *s, const struct attention_product *p)
+{
+	return s->nr_dims == 3 || moment_elements(s, s->nr_dims - 2) == p->nr;
+}
+
 /*
  * Of a square one factor tells enough. An image that is as wide as high has none, nor have hidden states that are as wide
  * as their sequence is long: what their layers make of them is wider.
  */
-static bool has_factors(const struct moment *at, const struct attention_product *p)
+static bool has_factors(const struct moment *at, const struct attention_product *p, uint32_t stack)
 {
 	const struct books *books = at->device->process->books;
+	struct making making = making_of(at, stack);
 	struct factors f = { 0 };
 	struct tfmt_shape s;
 
@@ -96,7 +133,8 @@ static bool has_factors(const struct moment *at, const struct attention_product 
 
 		/* A spectrum of real numbers has half as many columns as its image: it is no factor. */
 		if (g->tensor && g->shape && tfmt_reader_shape(books_reader(books), g->shape, &s) && s.nr_dims >= 3 &&
-		    !strstr(element_name(s.element_type), "complex"))
+		    !strstr(element_name(s.element_type), "complex") && may_be_factor(&s, p) &&
+		    is_made_in(&making, g->python_stack))
 			look_for(&f, &s, p);
 	}
 	if (attention_is_square(p))
@@ -203,6 +241,7 @@ static bool same_matrices(const struct attention_product *a, const struct attent
 static void find_matrices(const struct moment *at, struct attention *m)
 {
 	struct attention_product known = { 0 }, p;
+	uint32_t known_stack = 0, stack;
 	bool is_known = false;
 
 	*m = (struct attention){ 0 };
@@ -214,10 +253,12 @@ static void find_matrices(const struct moment *at, struct attention *m)
 		    p.rows * p.columns < m->each.rows * m->each.columns ||
 		    (!attention_is_square(&p) && (!has_heads(&p) || b->life.size < at->allocated / ATTENTION_SMALL_PART)))
 			continue;
-		if (!same_matrices(&p, &known) || p.nr != known.nr)
-			is_known = has_factors(at, &p);
+		stack = b->life.birth.stack;
+		if (!same_matrices(&p, &known) || p.nr != known.nr || stack != known_stack)
+			is_known = has_factors(at, &p, stack);
 		known = p;
-		if (!is_known || !is_told(at, &p, b->life.birth.stack))
+		known_stack = stack;
+		if (!is_known || !is_told(at, &p, stack))
 			continue;
 		if (!same_matrices(&p, &m->each))
 			*m = (struct attention){ .each = p, .largest = i };
@@ -229,7 +270,7 @@ static void find_matrices(const struct moment *at, struct attention *m)
 		m->each.nr = p.nr > m->each.nr ? p.nr : m->each.nr;
 		m->bytes += b->life.size;
 		m->nr_blocks++;
-		m->has_scores |= strcmp(element_name(s->element_type), "bool") && !is_fused(at, b->life.birth.stack);
+		m->has_scores |= strcmp(element_name(s->element_type), "bool") && !is_fused(at, stack);
 		m->is_asked |= torch_rounded(s->bytes) == torch_rounded(at->request.bytes);
 	}
 }
@@ -284,9 +325,10 @@ static bool is_square_asked(const struct moment *at, size_t i, struct attention_
 	       torch_rounded(p->nr * length * length * each) == torch_rounded(at->request.bytes);
 }
 
-static bool is_of_forward(const struct moment *at, size_t i)
+/* May a block have been made to be multiplied there? */
+static bool is_for(const struct moment *at, const struct making *m, size_t i)
 {
-	return at->live[i].life.birth.phase == PHASE_FORWARD;
+	return at->live[i].life.birth.phase == PHASE_FORWARD && is_made_in(m, at->live[i].life.birth.stack);
 }
 
 /* What multiplies matrices in batches. Other operations ask for as many bytes by chance; unknown ones may be any. */
@@ -304,15 +346,17 @@ static bool may_multiply(const char *operation)
 static bool find_asked(const struct moment *at, struct attention_product *p)
 {
 	size_t nr = at->nr_blocks, first = nr > ATTENTION_RECENT ? nr - ATTENTION_RECENT : 0;
+	struct making making;
 
 	if (at->request.phase != PHASE_FORWARD || !may_multiply(at->request.operation))
 		return false;
+	making = making_of(at, at->request.python_stack);
 	for (size_t i = 0; i < nr; i++)
-		if (is_of_forward(at, i) && is_square_asked(at, i, p) && is_told(at, p, at->request.python_stack))
+		if (is_for(at, &making, i) && is_square_asked(at, i, p) && is_told(at, p, at->request.python_stack))
 			return true;
 	for (size_t i = first; i < nr; i++)
-		for (size_t k = first; k < nr && is_of_forward(at, i); k++)
-			if (i != k && is_of_forward(at, k) && is_asked(at, i, k, p) &&
+		for (size_t k = first; k < nr && is_for(at, &making, i); k++)
+			if (i != k && is_for(at, &making, k) && is_asked(at, i, k, p) &&
 			    is_told(at, p, at->request.python_stack))
 				return true;
 	return false;
