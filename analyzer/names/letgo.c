@@ -17,23 +17,35 @@ static bool is_code(const char *name)
 enum entry {
 	ENTRY_PLAIN,    /* it has none */
 	ENTRY_DETACHED, /* without that, the entry itself may stay */
+	ENTRY_COPIED,   /* a view of a small part: a copy of that may stay */
 	ENTRY_ON_HOST,  /* the entries themselves are what is to go */
 };
+
+/* What would keep a container small. A list is most often read as a whole, once. */
+static const char *bound_of(const struct keeper *k)
+{
+	if (k->kind == TFMT_KIND_DEQUE)
+		return k->has_bound ? " or a smaller maxlen" : " or a maxlen";
+	return k->kind == TFMT_KIND_DICT || k->kind == TFMT_KIND_SET ? " or a bound" : "";
+}
 
 /* What a container is to be given, or to be done with it. */
 static const char *let_go_of_entries(char *buf, size_t size, const struct namegroup *g, const struct keeper *k, enum entry entry)
 {
-	const char *name = groupkeeper_name(g, &k->name), *host = entry == ENTRY_ON_HOST ? ".cpu()" : "";
+	static const char *const calls[] = {
+		[ENTRY_DETACHED] = ".detach()", [ENTRY_COPIED] = ".clone()", [ENTRY_ON_HOST] = ".detach().cpu()"
+	};
+	const char *name = groupkeeper_name(g, &k->name);
 
 	if (!is_code(name))
 		return NULL;
 	if (entry == ENTRY_PLAIN)
-		snprintf(buf, size, "%s.clear()%s", name, k->has_bound ? ", or a smaller maxlen" : "");
+		snprintf(buf, size, "%s.clear()%s", name, bound_of(k));
 	else if (k->kind == TFMT_KIND_LIST || k->kind == TFMT_KIND_DEQUE)
-		snprintf(buf, size, "%s.append(x.detach()%s)%s in place of x", name, host,
+		snprintf(buf, size, "%s.append(x%s)%s in place of x", name, calls[entry],
 			 g->named.is_number ? ", or x.item()," : "");
 	else
-		snprintf(buf, size, "x.detach()%s in %s in place of x", host, name);
+		snprintf(buf, size, "x%s in %s in place of x", calls[entry], name);
 	return buf;
 }
 
@@ -44,6 +56,13 @@ static const char *let_go_of_graph(char *buf, size_t size, const struct namegrou
 		return NULL;
 	snprintf(buf, size, "x.detach()%s in %s in place of x", g->named.is_number ? ", or x.item()," : "", g->named.name.text);
 	return buf;
+}
+
+static enum entry entry_of(const struct namegroup *g, bool of_graph)
+{
+	if (g->named.has_node)
+		return of_graph ? ENTRY_DETACHED : ENTRY_ON_HOST;
+	return namegroup_is_of_views(g) ? ENTRY_COPIED : ENTRY_PLAIN;
 }
 
 /* Can the program's own lines name it? */
@@ -57,7 +76,7 @@ static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, 
 	struct keeper container;
 
 	if (keeper_is_lru_cache(k)) {
-		snprintf(buf, size, "%s.cache_clear()%s", k->name.text, k->has_bound ? ", or a smaller maxsize" : "");
+		snprintf(buf, size, "%s.cache_clear()%s", k->name.text, k->has_bound ? " or a smaller maxsize" : "");
 		return is_code(k->name.text) ? buf : NULL;
 	}
 	if (groupkeeper_growing(&container, g) && k->kind != TFMT_KIND_AUTOGRAD)
@@ -65,14 +84,20 @@ static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, 
 	if (keeper_has_entries(k) && g->named.holders > 1) /* something else holds the same tensors */
 		return NULL;
 	if (keeper_has_entries(k))
-		return let_go_of_entries(buf, size, g, k, !g->named.has_node ? ENTRY_PLAIN : of_graph ? ENTRY_DETACHED : ENTRY_ON_HOST);
+		return let_go_of_entries(buf, size, g, k, entry_of(g, of_graph));
 	if (groupkeeper_container(&container, g))
-		return let_go_of_entries(buf, size, g, &container, k->kind == TFMT_KIND_AUTOGRAD ? ENTRY_DETACHED : ENTRY_PLAIN);
+		return let_go_of_entries(buf, size, g, &container,
+					 k->kind == TFMT_KIND_AUTOGRAD ? ENTRY_DETACHED :
+					 namegroup_is_of_views(g)      ? ENTRY_COPIED :
+									 ENTRY_PLAIN);
 	if (of_graph)
 		return let_go_of_graph(buf, size, g);
 	if (!keeper_is_variable(k) || g->blocks != 1 || !is_code(k->name.text))
 		return NULL;
-	snprintf(buf, size, "del %s", k->name.text);
+	if (namegroup_is_of_views(g))
+		snprintf(buf, size, "x.clone() in %s in place of x", k->name.text);
+	else
+		snprintf(buf, size, "del %s", k->name.text);
 	return buf;
 }
 

@@ -29,10 +29,10 @@ static uint32_t function_of(const struct objectway *w, uint32_t i)
 bool modelkeeper_find(struct modelkeeper *k, const struct tfmt_census *c, uint32_t object)
 {
 	struct objectway w;
-	uint32_t holder, function;
+	uint32_t holder, function, state;
 
 	objectway_find(&w, c, object);
-	*k = (struct modelkeeper){ .name.root = ROOT_NATIVE };
+	*k = (struct modelkeeper){ .name.root = ROOT_NATIVE, .class_name = "" };
 	if (!w.nr || w.is_cut)
 		return false;
 	for (uint32_t i = w.top; i < w.nr; i++)
@@ -41,7 +41,12 @@ bool modelkeeper_find(struct modelkeeper *k, const struct tfmt_census *c, uint32
 	for (uint32_t i = w.nr; i-- > w.start;)
 		if (w.step[i]->kind == TFMT_KIND_OPTIMIZER)
 			k->optimizer = w.id[i];
-	k->outermost = w.top < w.nr ? w.step[w.top]->address : 0;
+	if (w.top < w.nr) {
+		k->outermost = w.step[w.top]->address;
+		k->class_name = w.step[w.top]->class_name;
+	}
+	state = objectway_state(&w, c);
+	k->parameter = state ? (uint32_t)w.step[state]->number : 0;
 	holder = holding_step(&w);
 	function = function_of(&w, holder);
 	objectname_find(&k->name, c, w.id[function]);

@@ -7,7 +7,9 @@
 
 struct modelkeeper {
 	uint64_t outermost, innermost; /* modules on the way, by address; 0: none is, as of what an optimizer alone holds */
+	const char *class_name; /* of the outermost; "" = not known; valid until the census is closed */
 	uint32_t optimizer; /* the first on the way, object of the census; 0: none is */
+	uint32_t parameter; /* of an optimizer's state: which it is of, object of the census; 0: not known */
 	/*
 	 * What holds the outermost of them: a variable, an attribute, a bound method, an entry of a list, a function by its closure;
 	 * where there is none, the optimizer, or else what holds the tensor. Its text is the whole way from the variable on:

@@ -43,6 +43,7 @@ void namegroups_add(struct namegroups *g, const struct named *named, unsigned ki
 	group->bytes += bytes;
 	group->blocks += blocks;
 	group->nodes += named ? named->nodes : 0;
+	group->unseen_bytes += named && named->own_bytes && named->own_bytes < bytes ? bytes - named->own_bytes : 0;
 	group->by_kind[kind % NAMEGROUPS_KINDS] += bytes;
 	g->named_bytes += named ? bytes : 0;
 }
@@ -70,6 +71,11 @@ void namegroups_release(struct namegroups *g)
 	textset_release(&g->keys);
 	free(g->group);
 	*g = (struct namegroups){ 0 };
+}
+
+bool namegroup_is_of_views(const struct namegroup *g)
+{
+	return g->unseen_bytes > g->bytes / 2;
 }
 
 const struct namegroup *namegroups_most(const struct namegroups *g)

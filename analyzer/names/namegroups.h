@@ -14,6 +14,7 @@ struct namegroup {
 	uint64_t largest_bytes;
 	uint64_t bytes, blocks;
 	uint64_t nodes; /* of autograd's that each of them leads to, all added up */
+	uint64_t unseen_bytes; /* of blocks of which all tensors are views: what none of them looks at */
 	uint64_t by_kind[NAMEGROUPS_KINDS]; /* the bytes */
 	uint32_t nr_others; /* names that a block of the group has besides, at most */
 };
@@ -35,6 +36,9 @@ void namegroups_release(struct namegroups *g);
 
 /* The named group that has more than half of all the bytes; NULL: there is none. Valid as long as the groups. */
 const struct namegroup *namegroups_most(const struct namegroups *g);
+
+/* Are its tensors views, of less than half of what they keep? */
+bool namegroup_is_of_views(const struct namegroup *g);
 
 /* What a group is called: its block's name, of several their pattern. NULL: it has none. Valid as long as the groups. */
 const char *namegroup_text(const struct namegroup *g);

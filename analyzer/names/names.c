@@ -73,8 +73,8 @@ static void take(struct names *n, struct tfmt_census *census)
 		const struct tfmt_tensor *t = tfmt_census_tensor(census, i);
 
 		if (t->address)
-			c->tensor[c->nr_tensors++] = (struct names_tensor){ t->address, t->object, t->holders, t->nodes, t->device, t->flags,
-									       t->bytes <= sizeof(uint64_t) };
+			c->tensor[c->nr_tensors++] = (struct names_tensor){ t->address, t->object, t->holders, t->nodes, t->own_bytes,
+									       t->device, t->flags, t->bytes <= sizeof(uint64_t) };
 	}
 	if (c->nr_tensors)
 		qsort(c->tensor, c->nr_tensors, sizeof(*c->tensor), by_place);
@@ -269,10 +269,26 @@ static bool is_better(const struct objectname *a, enum objectname_use use, const
 	return strlen(a->text) < strlen(b->text);
 }
 
-/* The best of the tensors in a block, with its name. */
-static void choose(struct named *out, const struct names_census *c, uint32_t first, uint32_t nr)
+/* The most that one of a block's tensors has of its own; what only C++ holds is there for the others, as a view's base is. */
+struct own {
+	uint64_t most;
+	bool is_unknown;
+	bool has_native; /* some are held by C++ alone */
+};
+
+static void add_own(struct own *own, const struct names_tensor *t, const struct objectname *name)
+{
+	if (rank_of(name))
+		return;
+	own->is_unknown |= !t->own_bytes;
+	own->most = t->own_bytes > own->most ? t->own_bytes : own->most;
+}
+
+/* The best of the tensors in a block of this size, with its name. */
+static void choose(struct named *out, const struct names_census *c, uint64_t size, uint32_t first, uint32_t nr)
 {
 	struct textset texts = { 0 };
+	struct own own = { .is_unknown = nr > TENSORS_ASKED };
 
 	*out = (struct named){ .census = c, .use = USE_UNKNOWN };
 	for (uint32_t i = first; i < first + nr && i < first + TENSORS_ASKED; i++) {
@@ -280,7 +296,11 @@ static void choose(struct named *out, const struct names_census *c, uint32_t fir
 		struct objectname name;
 
 		objectname_find(&name, c->census, c->tensor[i].object);
-		textset_add(&texts, 0, name.text, strlen(name.text));
+		if (name.root == ROOT_NATIVE)
+			own.has_native = true;
+		else
+			textset_add(&texts, 0, name.text, strlen(name.text));
+		add_own(&own, &c->tensor[i], &name);
 		if (out->object && !is_better(&name, use, out))
 			continue;
 		out->object = c->tensor[i].object;
@@ -291,7 +311,13 @@ static void choose(struct named *out, const struct names_census *c, uint32_t fir
 		out->nodes = c->tensor[i].nodes;
 		out->name = name;
 	}
-	out->nr_others = (uint32_t)texts.nr_members - 1 + (nr > TENSORS_ASKED ? nr - TENSORS_ASKED : 0);
+	out->own_bytes = own.is_unknown ? 0 : own.most;
+	out->nr_others = nr > TENSORS_ASKED ? nr - TENSORS_ASKED : 0;
+	if (texts.nr_members) {
+		bool is_base = out->own_bytes && out->own_bytes < size; /* of views: it goes with them */
+
+		out->nr_others += (uint32_t)texts.nr_members - 1 + (own.has_native && !is_base);
+	}
 	textset_release(&texts);
 }
 
@@ -306,7 +332,7 @@ bool names_find(struct named *out, const struct names *n, const struct names_blo
 		first = tensors_in(c, block, &nr);
 		if (!nr)
 			continue;
-		choose(out, c, first, nr);
+		choose(out, c, block->size, first, nr);
 		return true;
 	}
 	return false;

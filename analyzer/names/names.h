@@ -17,6 +17,7 @@ struct names_tensor {
 	uint32_t object;
 	uint32_t holders; /* references to it that were met; 0: not counted */
 	uint32_t nodes;   /* as struct tfmt_tensor has it */
+	uint64_t own_bytes; /* likewise */
 	uint8_t device;
 	uint8_t flags; /* enum tfmt_tensor_flags */
 	bool is_number; /* its storage has no more than one number takes, of any type but complex128 */
@@ -85,6 +86,7 @@ struct named {
 	enum objectname_use use;
 	bool has_node; /* it has a grad_fn, and keeps all that it was computed of */
 	uint32_t nodes; /* as struct tfmt_tensor has it */
+	uint64_t own_bytes; /* most that any tensor of the block has of its own: of views the rest is kept in vain; 0: not known of all */
 	bool is_number; /* as names_tensor has it */
 	struct objectname name;
 };

@@ -2,6 +2,7 @@
 /* What the device held when memory ran out, put together for the causes to look at. */
 #include "analyzer/oom/autopsy.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,7 +254,23 @@ static void find_step(struct autopsy *a)
 		a->step_ordinal = b->ordinal[a->step - 2];
 }
 
-/* "at::_ops::bmm::call(...)": "bmm". */
+/* What was made since something else was last allocated is of the call that failed. */
+static void find_call(struct autopsy *a)
+{
+	if (a->failure->phase != PHASE_FORWARD)
+		return;
+	a->call_ordinal = a->failure->ordinal;
+	for (size_t i = a->categories.nr_blocks; i-- > 0;) {
+		const struct lives_when *birth = &a->categories.block[i].life.birth;
+
+		if (birth->phase != PHASE_FORWARD || birth->nr_runs < a->calls)
+			continue;
+		a->calls = birth->nr_runs;
+		a->call_ordinal = birth->ordinal;
+	}
+}
+
+/* "at::_ops::bmm::call(...)": "bmm"; of "sub_Tensor" without the overload's name: "sub". */
 static void read_operation(char *out, size_t size, const char *function)
 {
 	static const char prefix[] = "at::_ops::";
@@ -263,6 +280,9 @@ static void read_operation(char *out, size_t size, const char *function)
 		return;
 	name += sizeof(prefix) - 1;
 	end = strstr(name, "::");
+	for (const char *c = name; end && c < end; c++)
+		if (c[0] == '_' && isupper((unsigned char)c[1]))
+			end = c;
 	if (end)
 		snprintf(out, size, "%.*s", (int)(end - name), name);
 }
@@ -396,7 +416,8 @@ static void ask_causes(struct autopsy *a)
 					       .cause = c->name,
 					       .kind = c->kind,
 					       .certainty = c->certainty,
-					       .is_beside = c->is_beside };
+					       .is_beside = c->is_beside,
+					       .of_batch = c->of_batch };
 		if (c->applies(a, f)) {
 			name_finding(a, f, holder);
 			autopsy_judge(a, f);
@@ -434,6 +455,8 @@ void autopsy_make(struct autopsy *a, const struct replay *m, const struct replay
 	else
 		find_places(a);
 	find_moment(a);
+	if (!a->step)
+		find_call(a);
 	if (!a->failure->is_driver)
 		find_names(a);
 	if (d->process->modulepaths)

@@ -56,7 +56,8 @@ struct autopsy_finding {
 	enum certainty certainty;
 	struct said certain_with; /* what would make it certain; nothing: it is, or nothing is known to */
 	enum autopsy_kind kind; /* its cause's */
-	bool is_beside;    /* its cause's */
+	bool is_beside, of_batch; /* its cause's */
+	bool is_out_of_line; /* it is about a batch that is larger than all of many before */
 	bool comes_first;  /* before what is about size alone */
 	bool has_holder;   /* its evidence says who holds it: what the blocks of its site are called is of others as well */
 	bool has_site;
@@ -127,6 +128,8 @@ struct autopsy {
 	bool outside_known;
 	uint32_t step;         /* of the failure, 1 the first; 0 = there are none */
 	uint64_t step_ordinal; /* where that step begins */
+	uint32_t calls;        /* without steps: stretches of forward, the last one in which it failed; 0: it did in none */
+	uint64_t call_ordinal; /* where that last one begins */
 	struct shapefit shape; /* how steps before followed their batches' shapes, with has_shape */
 	bool has_shape;
 	uint64_t usable;       /* what tensors could have held in all; 0 = not known */

@@ -32,6 +32,17 @@ static void say_tensors(struct autopsy_finding *f, const struct attention *m)
 					 fact_count("columns", m->each.columns)));
 }
 
+static void say_matrices(const struct autopsy *a, struct autopsy_finding *f, const struct attention *m)
+{
+	struct fact rows = fact_count("rows", m->each.rows), columns = fact_count("columns", m->each.columns);
+
+	if (!m->bytes)
+		autopsy_say(f, SAID(attention_matrices_asked, rows, columns, fact_bytes("asked", a->failure->asked)));
+	else
+		autopsy_say(f, SAID(attention_matrices, rows, columns, fact_bytes("taken", m->bytes),
+				    fact_if(m->is_asked, fact_bytes("asked", a->failure->asked))));
+}
+
 bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct attention *m = &a->patterns.attention;
@@ -47,8 +58,7 @@ bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding
 		autopsy_at_place(a, f, a->block[m->largest].place);
 	if (!m->has_scores && (!m->is_asked || m->is_mask_asked))
 		return say_masks(a, f, m, bytes);
-	autopsy_say(f, SAID(attention_matrices, fact_count("rows", m->each.rows), fact_count("columns", m->each.columns),
-			    fact_bytes("taken", m->bytes), fact_if(m->is_asked, fact_bytes("asked", a->failure->asked))));
+	say_matrices(a, f, m);
 	say_tensors(f, m);
 	/* Masks stay: it takes them as attn_mask. */
 	autopsy_advise(f, SAID(attention_advice, fact_bytes("saved", bytes - m->masks),

@@ -188,6 +188,7 @@ static bool is_never_fitting(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_at_request(a, f);
 	autopsy_say(f, SAID(never_fits, fact_bytes("bytes", f->bytes), fact_bytes("capacity", a->capacity)));
 	autopsy_evidence(f, SAID(never_fits_empty, fact_bytes("lacking", a->failure->asked - a->capacity)));
+	autopsy_say_whole(a, f);
 	return true;
 }
 
@@ -222,6 +223,8 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 	f->bytes = a->lacking ? a->lacking : a->failure->asked;
 	autopsy_at_request(a, f);
 	autopsy_say(f, sum_text(a));
+	autopsy_say_whole(a, f);
+	autopsy_say_alike(a, f);
 	if (!a->failure->refused && a->failure->free_known && a->failure->free < a->failure->asked)
 		autopsy_evidence(f, SAID(limit_came_first, fact_bytes("free", a->failure->free)));
 	if (a->device->process->imported && !a->capacity)
@@ -241,43 +244,43 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
  * the same, the earlier in this table says more of how it came about.
  */
 const struct autopsy_cause autopsy_causes[] = {
-	{ VERDICT_CYCLE, "cycle", autopsy_is_cycle, AUTOPSY_HELD, CERTAINTY_PROVEN, false },
-	{ VERDICT_EXCEPTION, "exception", autopsy_is_exception, AUTOPSY_HELD, CERTAINTY_PROVEN, false },
-	{ VERDICT_KV_CACHE, "kv_cache", autopsy_is_kv_cache, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
-	{ VERDICT_LEAK, "growing_tensor", autopsy_is_growing_tensor, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
-	{ VERDICT_GRAPH_RETENTION, "traceback", autopsy_is_traceback, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
-	{ VERDICT_GRAPH_RETENTION, "evaluation", autopsy_is_evaluation, AUTOPSY_HELD, CERTAINTY_PROVEN, false },
-	{ VERDICT_GRAPH_RETENTION, "past_evaluation", autopsy_is_past_evaluation, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
-	{ VERDICT_GRAPH_RETENTION, "no_backward", autopsy_is_graph_retention, AUTOPSY_HELD, CERTAINTY_PROVEN, false },
-	{ VERDICT_GRAPH_RETENTION, "retain_graph", autopsy_is_retained_graph, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
-	{ VERDICT_GRAPH_RETENTION, "kept_graphs", autopsy_is_kept_graphs, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
-	{ VERDICT_TOO_BIG, "list", autopsy_is_list, AUTOPSY_HELD, CERTAINTY_PROVEN, false },
-	{ VERDICT_LEAK, "kept_tensors", autopsy_is_leak, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
-	{ VERDICT_LEAK, "kept_outputs", autopsy_is_kept_outputs, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
-	{ VERDICT_LEAK, "kept_by_calls", autopsy_is_kept_by_calls, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
-	{ VERDICT_LEAK, "shape_cache", autopsy_is_shape_cache, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
-	{ VERDICT_LEAK, "kept_regularly", autopsy_is_regular_leak, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
-	{ VERDICT_LEAK, "traceback", autopsy_is_held_attempt, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
-	{ VERDICT_USER_LIMIT, "user_limit", is_user_limit, AUTOPSY_LIMIT, CERTAINTY_PROVEN, true },
-	{ VERDICT_NON_TORCH, "library_request", is_library_request, AUTOPSY_WASTE, CERTAINTY_PROVEN, true },
-	{ VERDICT_ATTENTION_MATRIX, "attention_matrix", autopsy_is_attention_matrix, AUTOPSY_WASTE, CERTAINTY_LIKELY, false },
-	{ VERDICT_FFT_UPCAST, "fft_upcast", autopsy_is_fft_upcast, AUTOPSY_WASTE, CERTAINTY_PROVEN, false },
-	{ VERDICT_LOGITS_FP32, "logits_fp32", autopsy_is_logits_fp32, AUTOPSY_WASTE, CERTAINTY_PROVEN, false },
-	{ VERDICT_CONTIGUOUS_COPY, "contiguous_copy", autopsy_is_contiguous_copy, AUTOPSY_WASTE, CERTAINTY_PROVEN, false },
-	{ VERDICT_CONTIGUOUS_COPY, "expanded_copy", autopsy_is_expanded_copy, AUTOPSY_WASTE, CERTAINTY_PROVEN, false },
-	{ VERDICT_FRAGMENTATION, "fragmentation", autopsy_is_fragmentation, AUTOPSY_WASTE, CERTAINTY_PROVEN, true },
-	{ VERDICT_OTHER_PROCESS, "other_process", is_other_process, AUTOPSY_WASTE, CERTAINTY_PROVEN, true },
-	{ VERDICT_NON_TORCH, "non_torch", is_non_torch, AUTOPSY_WASTE, CERTAINTY_PROVEN, true },
-	{ VERDICT_TOO_BIG, "optimizer_history", autopsy_is_optimizer_history, AUTOPSY_NEED, CERTAINTY_PROVEN, false },
-	{ VERDICT_TOO_BIG, "optimizer_state", autopsy_is_optimizer_state, AUTOPSY_NEED, CERTAINTY_PROVEN, false },
-	{ VERDICT_TOO_BIG, "optimizer_temporaries", autopsy_is_optimizer_temporaries, AUTOPSY_NEED, CERTAINTY_PROVEN, false },
-	{ VERDICT_PADDING, "padding", autopsy_is_padding, AUTOPSY_WASTE, CERTAINTY_LIKELY, false },
-	{ VERDICT_SPIKE, "larger_input", autopsy_is_larger_input, AUTOPSY_NEED, CERTAINTY_PROVEN, false },
-	{ VERDICT_TOO_BIG, "input_shape", autopsy_is_input_shape, AUTOPSY_NEED, CERTAINTY_LIKELY, false },
-	{ VERDICT_SPIKE, "larger_tensor", autopsy_is_spike, AUTOPSY_NEED, CERTAINTY_PROVEN, false },
-	{ VERDICT_RANK_IMBALANCE, "rank_imbalance", autopsy_is_rank_imbalance, AUTOPSY_NEED, CERTAINTY_PROVEN, true },
-	{ VERDICT_TOO_BIG, "ddp_buckets", autopsy_is_ddp_buckets, AUTOPSY_NEED, CERTAINTY_PROVEN, true },
-	{ VERDICT_TOO_BIG, "never_fits", is_never_fitting, AUTOPSY_NEED, CERTAINTY_PROVEN, false },
-	{ VERDICT_TOO_BIG, "sum", is_too_big, AUTOPSY_SUM, CERTAINTY_PROVEN, false },
-	{ VERDICT_NONE, NULL, NULL, AUTOPSY_SUM, CERTAINTY_HINT, false },
+	{ VERDICT_CYCLE, "cycle", autopsy_is_cycle, AUTOPSY_HELD, CERTAINTY_PROVEN, false, false },
+	{ VERDICT_EXCEPTION, "exception", autopsy_is_exception, AUTOPSY_HELD, CERTAINTY_PROVEN, false, false },
+	{ VERDICT_KV_CACHE, "kv_cache", autopsy_is_kv_cache, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
+	{ VERDICT_LEAK, "growing_tensor", autopsy_is_growing_tensor, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
+	{ VERDICT_GRAPH_RETENTION, "traceback", autopsy_is_traceback, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
+	{ VERDICT_GRAPH_RETENTION, "evaluation", autopsy_is_evaluation, AUTOPSY_HELD, CERTAINTY_PROVEN, false, false },
+	{ VERDICT_GRAPH_RETENTION, "past_evaluation", autopsy_is_past_evaluation, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
+	{ VERDICT_GRAPH_RETENTION, "no_backward", autopsy_is_graph_retention, AUTOPSY_HELD, CERTAINTY_PROVEN, false, false },
+	{ VERDICT_GRAPH_RETENTION, "retain_graph", autopsy_is_retained_graph, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
+	{ VERDICT_GRAPH_RETENTION, "kept_graphs", autopsy_is_kept_graphs, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
+	{ VERDICT_TOO_BIG, "list", autopsy_is_list, AUTOPSY_HELD, CERTAINTY_PROVEN, false, false },
+	{ VERDICT_LEAK, "kept_tensors", autopsy_is_leak, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
+	{ VERDICT_LEAK, "kept_outputs", autopsy_is_kept_outputs, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
+	{ VERDICT_LEAK, "kept_by_calls", autopsy_is_kept_by_calls, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
+	{ VERDICT_LEAK, "shape_cache", autopsy_is_shape_cache, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
+	{ VERDICT_LEAK, "kept_regularly", autopsy_is_regular_leak, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
+	{ VERDICT_LEAK, "traceback", autopsy_is_held_attempt, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
+	{ VERDICT_USER_LIMIT, "user_limit", is_user_limit, AUTOPSY_LIMIT, CERTAINTY_PROVEN, true, false },
+	{ VERDICT_NON_TORCH, "library_request", is_library_request, AUTOPSY_WASTE, CERTAINTY_PROVEN, true, false },
+	{ VERDICT_ATTENTION_MATRIX, "attention_matrix", autopsy_is_attention_matrix, AUTOPSY_WASTE, CERTAINTY_LIKELY, false, true },
+	{ VERDICT_FFT_UPCAST, "fft_upcast", autopsy_is_fft_upcast, AUTOPSY_WASTE, CERTAINTY_PROVEN, false, true },
+	{ VERDICT_LOGITS_FP32, "logits_fp32", autopsy_is_logits_fp32, AUTOPSY_WASTE, CERTAINTY_PROVEN, false, true },
+	{ VERDICT_CONTIGUOUS_COPY, "contiguous_copy", autopsy_is_contiguous_copy, AUTOPSY_WASTE, CERTAINTY_PROVEN, false, true },
+	{ VERDICT_CONTIGUOUS_COPY, "expanded_copy", autopsy_is_expanded_copy, AUTOPSY_WASTE, CERTAINTY_PROVEN, false, true },
+	{ VERDICT_FRAGMENTATION, "fragmentation", autopsy_is_fragmentation, AUTOPSY_WASTE, CERTAINTY_PROVEN, true, false },
+	{ VERDICT_OTHER_PROCESS, "other_process", is_other_process, AUTOPSY_WASTE, CERTAINTY_PROVEN, true, false },
+	{ VERDICT_NON_TORCH, "non_torch", is_non_torch, AUTOPSY_WASTE, CERTAINTY_PROVEN, true, false },
+	{ VERDICT_TOO_BIG, "optimizer_history", autopsy_is_optimizer_history, AUTOPSY_NEED, CERTAINTY_PROVEN, false, false },
+	{ VERDICT_TOO_BIG, "optimizer_state", autopsy_is_optimizer_state, AUTOPSY_NEED, CERTAINTY_PROVEN, false, false },
+	{ VERDICT_TOO_BIG, "optimizer_temporaries", autopsy_is_optimizer_temporaries, AUTOPSY_NEED, CERTAINTY_PROVEN, false, false },
+	{ VERDICT_PADDING, "padding", autopsy_is_padding, AUTOPSY_WASTE, CERTAINTY_LIKELY, false, false },
+	{ VERDICT_SPIKE, "larger_input", autopsy_is_larger_input, AUTOPSY_NEED, CERTAINTY_PROVEN, false, false },
+	{ VERDICT_TOO_BIG, "input_shape", autopsy_is_input_shape, AUTOPSY_NEED, CERTAINTY_LIKELY, false, false },
+	{ VERDICT_SPIKE, "larger_tensor", autopsy_is_spike, AUTOPSY_NEED, CERTAINTY_PROVEN, false, false },
+	{ VERDICT_RANK_IMBALANCE, "rank_imbalance", autopsy_is_rank_imbalance, AUTOPSY_NEED, CERTAINTY_PROVEN, true, false },
+	{ VERDICT_TOO_BIG, "ddp_buckets", autopsy_is_ddp_buckets, AUTOPSY_NEED, CERTAINTY_PROVEN, true, false },
+	{ VERDICT_TOO_BIG, "never_fits", is_never_fitting, AUTOPSY_NEED, CERTAINTY_PROVEN, false, false },
+	{ VERDICT_TOO_BIG, "sum", is_too_big, AUTOPSY_SUM, CERTAINTY_PROVEN, false, false },
+	{ VERDICT_NONE, NULL, NULL, AUTOPSY_SUM, CERTAINTY_HINT, false, false },
 };

@@ -16,6 +16,7 @@ struct autopsy_cause {
 	enum autopsy_kind kind;
 	enum certainty certainty; /* by its evidence alone */
 	bool is_beside; /* also said where another cause is the verdict */
+	bool of_batch;  /* what it explains grows with the batch: of a batch that is out of line, it follows from that */
 };
 extern const struct autopsy_cause autopsy_causes[]; /* ends with a row without a name */
 
@@ -34,7 +35,7 @@ bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_regular_leak(const struct autopsy *a, struct autopsy_finding *f);
 
-/* An older model that is kept beside the newest; state of older optimizers (autopsy_older.c). */
+/* An older model that is kept beside the newest (autopsy_older.c); state of older optimizers (autopsy_olderstates.c). */
 bool autopsy_is_older_model(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_older_optimizers(const struct autopsy *a, struct autopsy_finding *f);
 
@@ -74,6 +75,12 @@ bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_fi
 /* A batch, or one tensor, that is larger than in the steps before (autopsy_larger.c). */
 bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f);
+
+/* Not a cause: was one result asked for that is larger than all there was? Then less of it at a time is the remedy. */
+void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f);
+
+/* Not a cause: are most of it tensors like the one asked for, of no graph? Then one could be written in another's place. */
+void autopsy_say_alike(const struct autopsy *a, struct autopsy_finding *f);
 
 /* What follows the shape of the batch (autopsy_shapes.c). */
 bool autopsy_is_padding(const struct autopsy *a, struct autopsy_finding *f);

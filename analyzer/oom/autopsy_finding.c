@@ -54,13 +54,23 @@ void autopsy_let_go(struct autopsy_finding *f)
 	struct fact site;
 	struct said said;
 	bool frees_all; /* and what it was computed of */
+	uint64_t bytes;
 
+	if (!strcmp(f->cause, "growing_tensor")) /* what it has so far is wanted */
+		return;
 	if ((f->verdict != VERDICT_LEAK && f->verdict != VERDICT_GRAPH_RETENTION) || !f->named ||
 	    !letgo_text(code, sizeof(code), f->named, f->verdict == VERDICT_GRAPH_RETENTION) || !groupkeeper_nearest(&k, &next, f->named))
 		return;
+	if (f->verdict == VERDICT_LEAK && namegroup_is_of_views(f->named))
+		autopsy_evidence_first(f, SAID(views_of_more, fact_bytes("seen", f->named->bytes - f->named->unseen_bytes),
+					       fact_bytes("kept", f->named->bytes)));
 	frees_all = f->named->named.has_node || f->named_bytes > f->bytes;
 	site = letgo_is_hook(&hook, f->named) ? (struct fact){ .key = "site" } : fact_line("site", n->file, n->line, n->function);
-	said = SAID(let_go_advice, fact_name("code", code), site, fact_bytes("bytes", frees_all ? f->bytes : f->named_bytes));
+	if (frees_all)
+		bytes = f->bytes;
+	else
+		bytes = namegroup_is_of_views(f->named) ? f->named->unseen_bytes : f->named_bytes;
+	said = SAID(let_go_advice, fact_name("code", code), site, fact_bytes("bytes", bytes));
 	if (!strcmp(f->cause, "evaluation")) /* who only evaluates needs no graph at all: no_grad() comes first */
 		autopsy_advise(f, said);
 	else

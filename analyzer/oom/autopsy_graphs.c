@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Causes: graphs of autograd that no backward pass has used up. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/names/modelkeeper.h"
 #include "analyzer/names/modulename.h"
 #include "analyzer/oom/autopsy_causes.h"
@@ -133,38 +135,43 @@ bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding 
 
 /* ---- a part of the model that evaluates, and is trained ---------------------------------------- */
 
-#define CALLS_DEEP 64
-#define PARTS_MAX 16
-
 struct trained {
 	uint64_t module; /* address */
 	uint64_t graphs, gradients, state;
 };
 
+struct trained_parts {
+	struct trained *part;
+	size_t nr, room;
+};
+
 /* Of a stack's modules. */
 struct calls {
-	uint64_t outermost, evaluated; /* evaluated: the first that evaluates within one that trains, and calls others; 0: none */
+	uint64_t innermost, outermost;
+	uint64_t evaluated; /* the outermost that evaluates within one that trains, and calls others; 0: none */
 };
 
 static struct calls calls_of(const struct autopsy *a, uint32_t python_stack)
 {
 	const struct tfmt_reader *reader = a->device->process->reader;
-	struct tfmt_instance on[CALLS_DEEP];
 	struct calls of = { 0 };
+	struct tfmt_instance on;
 	struct tfmt_call call;
-	bool trains = false;
-	uint32_t nr = 0, mode;
+	uint64_t evaluates = 0; /* the outermost so far */
+	uint32_t mode;
 
-	for (uint32_t id = python_stack; nr < CALLS_DEEP && tfmt_reader_call(reader, id, &call); id = call.parent)
-		nr += call.instance && tfmt_reader_instance(reader, call.instance, &on[nr]);
-	of.outermost = nr ? on[nr - 1].address : 0;
-	for (uint32_t i = nr; i-- > 0 && !of.evaluated;) {
-		mode = modulename_mode(a->device->process->names, &on[i]);
-		if (trains && mode & TFMT_OBJECT_EVALUATES)
-			of.evaluated = on[i].address;
-		trains |= mode & TFMT_OBJECT_TRAINS;
+	for (uint32_t id = python_stack; tfmt_reader_call(reader, id, &call); id = call.parent) {
+		if (!call.instance || !tfmt_reader_instance(reader, call.instance, &on))
+			continue;
+		of.outermost = on.address;
+		of.innermost = of.innermost ? of.innermost : on.address;
+		mode = modulename_mode(a->device->process->names, &on);
+		if (mode & TFMT_OBJECT_EVALUATES)
+			evaluates = on.address;
+		if (mode & TFMT_OBJECT_TRAINS && evaluates)
+			of.evaluated = evaluates;
 	}
-	if (nr && of.evaluated == on[0].address)
+	if (of.evaluated == of.innermost)
 		of.evaluated = 0;
 	return of;
 }
@@ -185,15 +192,14 @@ static bool is_called_first(const struct autopsy *a, const struct calls *calls)
 	return first < UINT32_MAX && calls_of(a, first).evaluated == calls->evaluated;
 }
 
-static struct trained *part_of(struct trained *part, unsigned *nr, uint64_t module)
+static struct trained *part_of(struct trained_parts *parts, uint64_t module)
 {
-	for (unsigned i = 0; i < *nr; i++)
-		if (part[i].module == module)
-			return &part[i];
-	if (*nr == PARTS_MAX)
-		return NULL;
-	part[*nr] = (struct trained){ .module = module };
-	return &part[(*nr)++];
+	for (size_t i = 0; i < parts->nr; i++)
+		if (parts->part[i].module == module)
+			return &parts->part[i];
+	parts->part = heap_grow(parts->part, &parts->room, parts->nr + 1, sizeof(*parts->part));
+	parts->part[parts->nr] = (struct trained){ .module = module };
+	return &parts->part[parts->nr++];
 }
 
 static uint64_t evaluated_by_name(const struct autopsy *a, size_t i)
@@ -205,9 +211,9 @@ static uint64_t evaluated_by_name(const struct autopsy *a, size_t i)
 		       0;
 }
 
-static void add_part(struct trained *part, unsigned *nr, const struct autopsy *a, size_t i, uint64_t module)
+static void add_part(struct trained_parts *parts, const struct autopsy *a, size_t i, uint64_t module)
 {
-	struct trained *t = module ? part_of(part, nr, module) : NULL;
+	struct trained *t = module ? part_of(parts, module) : NULL;
 	enum category category = a->categories.block[i].category;
 	uint64_t size = a->categories.block[i].life.size;
 
@@ -225,30 +231,33 @@ static void add_part(struct trained *part, unsigned *nr, const struct autopsy *a
  */
 static bool find_trained(struct trained *most, const struct autopsy *a)
 {
-	struct trained part[PARTS_MAX];
+	struct trained_parts parts = { 0 };
 	struct calls first = { 0 }, calls;
 	bool has_first = false;
-	unsigned nr = 0;
 
 	*most = (struct trained){ 0 };
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		enum category category = a->categories.block[i].category;
 
 		if (category == CATEGORY_GRADIENT || category == CATEGORY_OPTIMIZER_STATE) {
-			add_part(part, &nr, a, i, evaluated_by_name(a, i));
+			add_part(&parts, a, i, evaluated_by_name(a, i));
 		} else if (a->block[i].has_graph && a->categories.block[i].life.birth.ordinal >= a->step_ordinal) {
 			calls = calls_of(a, autopsy_group(a, i)->python_stack);
 			first = has_first ? first : calls;
 			has_first = true;
-			add_part(part, &nr, a, i, calls.evaluated);
+			add_part(&parts, a, i, calls.evaluated);
 		}
 	}
 	if (first.evaluated && !is_called_first(a, &first))
 		first.evaluated = 0;
-	for (unsigned i = 0; i < nr; i++)
-		if ((part[i].module == first.evaluated || part[i].gradients || part[i].state) &&
-		    part[i].graphs + part[i].gradients + part[i].state > most->graphs + most->gradients + most->state)
-			*most = part[i];
+	for (size_t i = 0; i < parts.nr; i++) {
+		const struct trained *t = &parts.part[i];
+
+		if ((t->module == first.evaluated || t->gradients || t->state) &&
+		    t->graphs + t->gradients + t->state > most->graphs + most->gradients + most->state)
+			*most = *t;
+	}
+	free(parts.part);
 	return most->module;
 }
 

@@ -95,6 +95,8 @@ bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *
 	else
 		autopsy_say(f, SAID(growing_holds, fact_bytes("bytes", bytes)));
 	say_series(f, s);
+	if (is_copy)
+		autopsy_advise(f, SAID(growing_in_place_advice, fact_bytes("asked", a->failure->asked)));
 	autopsy_advise(f, SAID(growing_advice, fact_bytes("bytes", bytes)));
 	return true;
 }

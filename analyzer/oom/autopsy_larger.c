@@ -1,23 +1,164 @@
 /* SPDX-License-Identifier: MIT */
-/* Causes: a batch, or one tensor, that is larger than in the steps before. */
+/* Causes: a batch, or one tensor, that is larger than in the steps before. And one that is larger than all there is. */
+#include <string.h>
+
 #include "analyzer/allocator/torch.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/stacks/element.h"
 
+#define FLOAT64 7
 #define PARTS 8 /* in which a tensor may be computed one after the other */
+
+/* ---- one result that is too large ------------------------------------------------------------ */
+
+/* What only makes room, or numbers of its own, or brings a tensor from elsewhere: nothing is computed that has parts. */
+static bool is_creation(const char *operation)
+{
+	static const char *const names[] = { "empty", "zeros", "ones", "full", "rand", "new_", "to_", "_to_copy" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strncmp(operation, names[i], strlen(names[i])))
+			return true;
+	return !strcmp(operation, "to");
+}
+
+static void advise_parts(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes)
+{
+	if (f->has_site && !strcmp(a->operation, "one_hot") && bytes == a->failure->asked)
+		autopsy_advise(f, SAID(one_hot_advice, fact_bytes("bytes", bytes)));
+	autopsy_advise(f, SAID(spike_advice, fact_count("parts", PARTS), fact_bytes("saved", bytes - bytes / PARTS)));
+}
+
+/* Is the request for float64? */
+static bool asks_for_double(const struct autopsy *a)
+{
+	struct tfmt_shape asked;
+
+	return a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked) &&
+	       asked.element_type == FLOAT64;
+}
+
+/* Of half as many bits; *odd: the model has parameters, and none of them is in float64. */
+static uint64_t saved_by_half(const struct autopsy *a, bool *odd)
+{
+	uint64_t bytes = a->failure->asked;
+	bool has_parameters = false, has_double = false;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		bool is_double = a->block[i].is_shaped && a->block[i].shape.element_type == FLOAT64;
+
+		if (a->categories.block[i].category == CATEGORY_PARAMETER) {
+			has_parameters |= !is_double;
+			has_double |= is_double;
+		}
+		bytes += is_double ? a->categories.block[i].life.size : 0;
+	}
+	*odd = has_parameters && !has_double;
+	return bytes / 2;
+}
+
+/* First, where nothing of the model is computed in so many bits. */
+static void advise_half(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct fact site = fact_site("site", &a->site);
+	uint64_t saved;
+	bool odd;
+
+	if (!asks_for_double(a) || !a->has_site)
+		return;
+	saved = saved_by_half(a, &odd);
+	if (saved < a->lacking)
+		return;
+	if (odd)
+		autopsy_advise_first(f, SAID(double_advice, site, fact_bytes("saved", saved)));
+	else
+		autopsy_advise(f, SAID(double_advice, site, fact_bytes("saved", saved)));
+}
+
+static bool is_same_shape(const struct tfmt_shape *a, const struct tfmt_shape *b)
+{
+	return a->nr_dims == b->nr_dims && a->element_type == b->element_type &&
+	       !memcmp(a->dims, b->dims, a->nr_dims * sizeof(*a->dims));
+}
+
+/* What computes each element of its result of one: it can as well be written in its place. */
+static bool is_pointwise(const char *operation)
+{
+	static const char *const names[] = { "add",  "sub",  "rsub",    "mul",     "div",	   "pow",     "square", "sqrt",	 "rsqrt", "exp",
+					     "log",  "neg",  "abs",	"clamp",   "clamp_min", "clamp_max", "sin",	 "cos",	  "tanh",
+					     "relu", "gelu", "sigmoid", "where", "masked_fill", "reciprocal" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(operation, names[i]))
+			return true;
+	return false;
+}
+
+void autopsy_say_alike(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct tfmt_shape asked;
+	char shape[SHAPE_TEXT_MAX];
+	uint64_t bytes = 0, nr = 0;
+
+	if (!a->failure->shape || !*a->operation || !tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
+		return;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		if (!a->block[i].is_shaped || !is_same_shape(&a->block[i].shape, &asked) ||
+		    !moment_is_passing(a->categories.block[i].category) || a->block[i].has_graph)
+			continue;
+		bytes += a->categories.block[i].life.size;
+		nr++;
+	}
+	if (nr >= 2 && 2 * (bytes + a->failure->asked) > a->failure->allocated + a->failure->asked) {
+		autopsy_evidence_first(f, SAID(alike_are_there, fact_count("tensors", nr),
+					       fact_name("shape", shape_text(shape, &asked)), fact_bytes("bytes", bytes),
+					       fact_name("operation", a->operation)));
+		if (is_pointwise(a->operation))
+			autopsy_advise(f, SAID(in_place_advice, fact_name("operation", a->operation),
+					       fact_bytes("bytes", a->failure->asked)));
+		else
+			autopsy_advise(f, SAID(done_with_advice, fact_name("shape", shape), fact_bytes("bytes", a->failure->asked)));
+	}
+	advise_half(a, f);
+}
+
+void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char shape[SHAPE_TEXT_MAX] = "";
+	struct tfmt_shape asked;
+	uint64_t most = 0;
+
+	if (a->failure->is_driver || a->failure->asked <= a->failure->allocated || !*a->operation || is_creation(a->operation))
+		return;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		most = a->categories.block[i].life.size > most ? a->categories.block[i].life.size : most;
+	if (a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
+		shape_text(shape, &asked);
+	autopsy_evidence(f, SAID(whole_exceeds_all, fact_name("operation", a->operation),
+				 fact_if(*shape, fact_name("shape", shape)), fact_bytes("most", most)));
+	advise_parts(a, f, a->failure->asked);
+}
+
+/* ---- larger than before ---------------------------------------------------------------------- */
+
+/* The step in which memory ran out, or without steps the call of the model. */
+static uint64_t began(const struct autopsy *a)
+{
+	return a->step ? a->step_ordinal : a->call_ordinal;
+}
 
 static uint64_t before(const struct autopsy *a, uint32_t python_stack)
 {
-	return failures_largest_before(a->failures, a->device->process, python_stack, a->step_ordinal);
+	return failures_largest_before(a->failures, a->device->process, python_stack, began(a));
 }
 
-/* Blocks of this step whose stack has made less than half of it before. */
+/* Blocks of this step or call whose stack has made less than half of it before. */
 static bool is_larger(const struct autopsy *a, size_t i, uint64_t *was)
 {
 	const struct life *life = &a->categories.block[i].life;
 
-	if (life->birth.ordinal < a->step_ordinal)
+	if (life->birth.ordinal < began(a))
 		return false;
 	*was = before(a, autopsy_group(a, i)->python_stack);
 	return life->size >= LARGER_TIMES * *was;
@@ -44,25 +185,73 @@ static const struct stepinputs_change *batch_before(const struct autopsy *a, siz
 }
 
 /* Rows as before, each longer: all are as long as the longest. */
-static void say_longer(struct autopsy_finding *f, const struct tfmt_shape *is, const struct stepinputs_change *was)
+static bool has_longer_rows(const struct tfmt_shape *is, const struct stepinputs_change *was)
 {
 	if (!was || is->nr_dims < 2 || is->nr_dims != was->nr_dims || is->dims[0] < 2 || is->dims[0] != was->dims[0] ||
 	    is->dims[1] <= was->dims[1])
-		return;
+		return false;
 	for (uint32_t i = 2; i < is->nr_dims; i++)
 		if (is->dims[i] != was->dims[i])
-			return;
-	autopsy_evidence(f, SAID(larger_rows_are_longer, fact_count("rows", is->dims[0]), fact_count("length", is->dims[1]),
-				 fact_count("length_before", was->dims[1])));
+			return false;
+	return true;
+}
+
+/* What is to be done about this batch alone: others fitted. `saved`: with one as large as the largest before. */
+static void advise_as_before(struct autopsy_finding *f, const struct tfmt_shape *is, const struct stepinputs_change *exact,
+			     uint64_t was, uint64_t saved)
+{
+	struct fact site = fact_site("site", &f->site);
+
+	if (has_longer_rows(is, exact)) {
+		autopsy_evidence(f, SAID(larger_rows_are_longer, fact_count("rows", is->dims[0]),
+					 fact_count("length", is->dims[1]), fact_count("length_before", exact->dims[1])));
+		autopsy_advise(f, SAID(larger_rows_advice, fact_count("length_before", exact->dims[1]), site,
+				       fact_bytes("saved", saved)));
+	} else {
+		autopsy_advise(f, SAID(larger_batch_advice, fact_bytes("before", was), site, fact_bytes("saved", saved)));
+	}
+}
+
+/*
+ * Without steps: a call of the model with more than in all before. What it was given need not be there any more: how much more
+ * tells what was asked for.
+ */
+static bool is_larger_call(const struct autopsy *a, struct autopsy_finding *f)
+{
+	uint64_t was = a->calls > STEPS_BEFORE_MIN ? before(a, a->failure->python_stack) : 0, bytes = a->failure->asked, saved, one;
+
+	if (!was || a->failure->asked < LARGER_TIMES * was)
+		return false;
+	saved = a->failure->asked - was;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		if (!is_larger(a, i, &one) || !one)
+			continue;
+		bytes += a->categories.block[i].life.size;
+		saved += a->categories.block[i].life.size - one;
+	}
+	if (!autopsy_matters(a, bytes))
+		return false;
+	f->bytes = bytes;
+	f->is_out_of_line = a->calls >= OUT_OF_LINE_STEPS;
+	autopsy_at_request(a, f);
+	if (autopsy_call_line(a, a->failure->python_stack, &f->caller))
+		f->has_caller = true;
+	autopsy_say(f, SAID(larger_call, fact_ratio("times", (double)a->failure->asked / (double)was), fact_bytes("bytes", bytes)));
+	autopsy_evidence(f, SAID(larger_request, fact_bytes("asked", a->failure->asked), fact_bytes("before", was)));
+	autopsy_advise(f, SAID(larger_call_advice, fact_site("site", f->has_caller ? &f->caller : &f->site),
+			       fact_bytes("saved", saved)));
+	return true;
 }
 
 bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct stepinputs_change *exact;
-	uint64_t bytes = 0, was, best_was = 0;
+	uint64_t bytes = 0, saved = 0, was, best_was = 0;
 	char shape[SHAPE_TEXT_MAX];
 	int64_t best = -1;
 
+	if (!a->step)
+		return is_larger_call(a, f);
 	if (a->step <= STEPS_BEFORE_MIN ||
 	    (a->failure->phase != PHASE_FORWARD && a->failure->phase != PHASE_BACKWARD))
 		return false;
@@ -72,6 +261,7 @@ bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 		if (!is_larger(a, i, &was) || !was)
 			continue;
 		bytes += b->life.size;
+		saved += b->life.size - was;
 		if (b->category == CATEGORY_INPUT && a->block[i].is_shaped &&
 		    a->block[i].shape.nr_dims >= 1 &&
 		    (best < 0 || b->life.size > a->categories.block[best].life.size)) {
@@ -80,11 +270,14 @@ bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 		}
 	}
 	was = before(a, a->failure->python_stack);
-	if (was && a->failure->asked >= LARGER_TIMES * was)
+	if (was && a->failure->asked >= LARGER_TIMES * was) {
 		bytes += a->failure->asked;
+		saved += a->failure->asked - was;
+	}
 	if (best < 0 || !autopsy_matters(a, bytes))
 		return false;
 	f->bytes = bytes;
+	f->is_out_of_line = a->step >= OUT_OF_LINE_STEPS;
 	exact = batch_before(a, (size_t)best, best_was);
 	best_was = exact ? exact->bytes : best_was;
 	autopsy_at_place(a, f, a->block[best].place);
@@ -93,7 +286,7 @@ bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 			    fact_bytes("bytes", bytes)));
 	autopsy_evidence(f, SAID(larger_batch_shape, fact_name("shape", shape_text(shape, &a->block[best].shape)),
 				 fact_bytes("bytes", a->categories.block[best].life.size), fact_bytes("before", best_was)));
-	say_longer(f, &a->block[best].shape, exact);
+	advise_as_before(f, &a->block[best].shape, exact, best_was, saved);
 	autopsy_say_shape(a, f);
 	if (was)
 		autopsy_evidence(f, SAID(larger_request, fact_bytes("asked", a->failure->asked), fact_bytes("before", was)));
@@ -164,6 +357,7 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 	else
 		autopsy_evidence(f, SAID(spike_is_first, fact_count("steps", a->step - 1)));
 	say_another(a, f, best);
-	autopsy_advise(f, SAID(spike_advice, fact_count("parts", PARTS), fact_bytes("saved", most - most / PARTS)));
+	advise_parts(a, f, most);
+	advise_half(a, f);
 	return true;
 }

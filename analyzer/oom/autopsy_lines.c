@@ -147,7 +147,7 @@ void autopsy_at_making(const struct autopsy *a, struct autopsy_finding *f, size_
 	autopsy_at_place(a, f, a->block[block].place);
 	stack_expand(&stack, &source, autopsy_group(a, block)->python_stack, 0);
 	site = from = stack_site(&stack);
-	while (from >= 0 && from + 1 < (int)stack.nr_frames && makes_parts(&stack.frame[from]))
+	while (from >= 0 && from + 1 < (int)stack.nr_frames && (stack.frame[from].framework || makes_parts(&stack.frame[from])))
 		from++;
 	caller = from > site ? stack_program(&stack, from) : -1;
 	if (caller >= 0) {

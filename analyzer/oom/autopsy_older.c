@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cause: an older model is still there beside the one that was made after it, or an older optimizer's state of the same parameters.
+ * Cause: an older model is still there beside the one that was made after it.
  *
  * A *making* is what parameters were made without a call of a model between them. Where the latest of them makes again what an
  * earlier one made, shape by shape, and nothing has called that since, the program has gone on to the new one: what holds the
  * old one is a fact of a census, without which nothing is said.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/heap.h"
-#include "analyzer/names/modelkeeper.h"
 #include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/oom/autopsy_holder.h"
 #include "analyzer/stacks/sourceline.h"
+
+#define CLASS_NAME_MAX 256
 
 struct parameter {
 	size_t block;
 	uint32_t shape; /* TFMT_DEF_SHAPE */
 	uint32_t making;
 	uint64_t model, module; /* the outermost, and the one that has it, by address; 0: held by none */
+	const char *class_name; /* of the outermost */
 };
 
 struct shapes {
@@ -57,7 +61,8 @@ static void find_parameters(struct older *o, const struct autopsy *a)
 		modelkeeper_find(&k, named.census->census, named.object);
 		making += before && before->life.birth.nr_forwards != b->life.birth.nr_forwards;
 		before = b;
-		o->parameter[o->nr++] = (struct parameter){ i, autopsy_group(a, i)->shape, making, k.outermost, k.innermost };
+		o->parameter[o->nr++] = (struct parameter){ i, autopsy_group(a, i)->shape, making, k.outermost, k.innermost,
+							     k.class_name };
 	}
 	o->latest = making;
 }
@@ -133,13 +138,56 @@ static bool has_all(const struct shapes *s, const struct shapes *of, bool is_beg
 	return of->nr && k == of->nr && (is_begun || s->nr == of->nr);
 }
 
-static bool is_made_again(const struct older *o, uint32_t making, const uint64_t *model)
+/* Is the innermost function of a stack of PyTorch's own? */
+static bool is_of_framework(const struct autopsy *a, uint32_t python_stack)
 {
-	struct shapes old = shapes_of(o, making, model, 0);
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
+	struct stack stack = { 0 };
+	bool is;
+
+	stack_expand(&stack, &source, python_stack, 0);
+	is = !stack.nr_frames || stack.frame[0].framework;
+	stack_release(&stack);
+	return is;
+}
+
+/*
+ * Is its forward() the program's own, or a package's? Any two models are of PyTorch's own classes. Before Python 3.11 the name of
+ * a function is without its class, and nothing tells.
+ */
+static bool has_own_forward(const struct autopsy *a, const char *class_name)
+{
+	const struct tfmt_reader *reader = a->device->process->reader;
+	uint32_t end = TFMT_STACK_FIRST + tfmt_reader_nr_definitions(reader);
+	char name[CLASS_NAME_MAX];
+	struct tfmt_frame frame;
+	struct tfmt_code code;
+
+	snprintf(name, sizeof(name), "%s.forward", class_name);
+	for (uint32_t id = TFMT_STACK_FIRST; id < end; id++)
+		if (tfmt_reader_frame(reader, id, &frame) &&
+		    (frame.kind == TFMT_FRAME_PYTHON || frame.kind == TFMT_FRAME_PYTHON_ENTRY) &&
+		    tfmt_reader_code(reader, (uint32_t)frame.a, &code) && !strcmp(code.name, name) && !is_of_framework(a, id))
+			return true;
+	return false;
+}
+
+/* Has the newest a model of the same class, of the program's own? Its parameters may have other shapes, as where sizes are tried. */
+static bool is_of_newest_class(const struct older *o, const struct autopsy *a, const struct parameter *of)
+{
+	for (size_t i = o->nr; i-- > 0 && o->parameter[i].making == o->latest;)
+		if (!strcmp(o->parameter[i].class_name, of->class_name))
+			return *of->class_name && has_own_forward(a, of->class_name);
+	return false;
+}
+
+static bool is_made_again(const struct older *o, const struct autopsy *a, uint32_t making, const struct parameter *of)
+{
+	struct shapes old = shapes_of(o, making, of ? &of->model : NULL, 0);
 	bool is = has_all(&old, &o->newest, o->is_being_made);
 
 	free(old.id);
-	return is;
+	return is || (of && of->model && is_of_newest_class(o, a, of));
 }
 
 /* ---- is it done with? -------------------------------------------------------------------------- */
@@ -229,7 +277,7 @@ static bool take_making(struct older *o, const struct autopsy *a, uint32_t makin
 
 		if (p && (p->making != making || (i && o->parameter[i - 1].making == making && o->parameter[i - 1].model == p->model)))
 			continue;
-		if (!is_made_again(o, making, model))
+		if (!is_made_again(o, a, making, p))
 			continue;
 		largest = largest_of(o, a, making, model);
 		*is_in_use |= !is_done_with(a, largest, *since) || is_another(o, a, largest, model);
@@ -284,26 +332,23 @@ static size_t largest_old(const struct older *o, const struct autopsy *a)
 	return o->old[largest].block;
 }
 
-static void say_holder(const struct autopsy *a, struct autopsy_finding *f, const struct older *o, size_t block)
+/* A parameter of another of the older models; the same block if there is none. */
+static size_t of_another(const struct older *o, size_t block)
 {
-	struct modelkeeper k;
-	struct named named;
+	const struct parameter *of = NULL;
 
-	if (!namedblocks_name(&named, a->device->process, &a->categories.block[block].life, LIVES_OOM) ||
-	    !modelkeeper_find(&k, named.census->census, named.object)) {
-		autopsy_advise(f, SAID(older_advice, fact_bytes("bytes", o->bytes)));
-		return;
-	}
-	f->certainty = CERTAINTY_PROVEN;
-	autopsy_evidence(f, SAID(older_holder, fact_name("holder", o->nr_models > 1 ? k.name.pattern : k.name.text),
-				 fact_line("site", k.name.file, k.name.line, k.name.function)));
-	autopsy_advise(f, SAID(older_holder_advice, fact_name("holder", o->nr_models > 1 ? k.name.pattern : k.name.text),
-			       fact_bytes("bytes", o->bytes)));
+	for (size_t i = 0; i < o->nr_old; i++)
+		of = o->old[i].block == block ? &o->old[i] : of;
+	for (size_t i = 0; i < o->nr_old; i++)
+		if (of && (o->old[i].making != of->making || o->old[i].model != of->model))
+			return o->old[i].block;
+	return block;
 }
 
 bool autopsy_is_older_model(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct older o = { 0 };
+	char holder[OBJECTNAME_MAX];
 	bool applies = a->device->process->names && a->device->process->modulepaths && find_older(&o, a) &&
 		       autopsy_matters(a, o.bytes);
 
@@ -314,7 +359,10 @@ bool autopsy_is_older_model(const struct autopsy *a, struct autopsy_finding *f)
 		f->has_holder = true;
 		autopsy_at_making(a, f, largest);
 		autopsy_say(f, SAID(older_models, fact_bytes("bytes", o.bytes), fact_count("models", o.nr_models)));
-		say_holder(a, f, &o, largest);
+		if (autopsy_say_holder(holder, a, f, largest, of_another(&o, largest)))
+			autopsy_advise(f, SAID(older_holder_advice, fact_name("holder", holder), fact_bytes("bytes", o.bytes)));
+		else
+			autopsy_advise(f, SAID(older_advice, fact_bytes("bytes", o.bytes)));
 		if (o.is_being_made)
 			autopsy_evidence(f, SAID(older_being_made, fact_bytes("newest", o.newest_bytes)));
 	}
@@ -322,135 +370,4 @@ bool autopsy_is_older_model(const struct autopsy *a, struct autopsy_finding *f)
 	free(o.newest.id);
 	free(o.old);
 	return applies;
-}
-
-/* ---- optimizers --------------------------------------------------------------------------------
- *
- * A census's names say of which parameter a state is, under which key, and which optimizer has it: two that have the same are
- * no history, as L-BFGS keeps, and no GAN's pair, whose parameters are others.
- */
-
-struct state {
-	size_t block;
-	const struct names_census *census;
-	uint32_t optimizer; /* object of the census */
-	uint64_t hash;	    /* of what it is called: exp_avg of model.weight */
-};
-
-struct states {
-	struct state *state; /* by_name() */
-	size_t nr;
-};
-
-static uint64_t hash_of(const char *text)
-{
-	uint64_t hash = 0xcbf29ce484222325;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
-	return hash;
-}
-
-/* What has the same name is side by side then, in the order of allocation. */
-static int by_name(const void *va, const void *vb)
-{
-	const struct state *a = va, *b = vb;
-
-	if (a->census != b->census)
-		return a->census < b->census ? -1 : 1;
-	if (a->hash != b->hash)
-		return a->hash < b->hash ? -1 : 1;
-	return (a->block > b->block) - (a->block < b->block);
-}
-
-static void find_states(struct states *s, const struct autopsy *a)
-{
-	s->state = heap_alloc(a->categories.nr_blocks, sizeof(*s->state));
-	s->nr = 0;
-	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		const struct category_block *b = &a->categories.block[i];
-		struct modelkeeper k;
-		struct named named;
-
-		if (b->category == CATEGORY_OPTIMIZER_STATE &&
-		    namedblocks_name(&named, a->device->process, &b->life, LIVES_OOM) &&
-		    modelkeeper_find(&k, named.census->census, named.object) && k.optimizer)
-			s->state[s->nr++] = (struct state){ i, named.census, k.optimizer, hash_of(named.name.text) };
-	}
-	if (s->nr)
-		qsort(s->state, s->nr, sizeof(*s->state), by_name);
-}
-
-static bool has_name_of(const struct state *a, const struct state *b)
-{
-	return a->census == b->census && a->hash == b->hash;
-}
-
-/* Has a later optimizer the same state? Then this one is done with. */
-static bool is_older(const struct states *s, size_t i)
-{
-	size_t last = i;
-
-	while (last + 1 < s->nr && has_name_of(&s->state[last + 1], &s->state[i]))
-		last++;
-	return s->state[last].optimizer != s->state[i].optimizer;
-}
-
-static bool is_known(const uint32_t *optimizer, size_t nr, uint32_t one)
-{
-	for (size_t i = 0; i < nr; i++)
-		if (optimizer[i] == one)
-			return true;
-	return false;
-}
-
-/* All that older ones have, and the largest block of it; how many these are. */
-static size_t older_states(const struct autopsy *a, const struct states *s, uint64_t *bytes, size_t *largest)
-{
-	uint32_t *optimizer = heap_alloc(s->nr, sizeof(*optimizer));
-	size_t nr = 0;
-
-	*bytes = 0;
-	for (size_t i = 0; i < s->nr; i++) {
-		size_t block = s->state[i].block;
-
-		if (!is_older(s, i))
-			continue;
-		*bytes += a->categories.block[block].life.size;
-		if (!nr || a->categories.block[block].life.size > a->categories.block[*largest].life.size)
-			*largest = block;
-		if (!is_known(optimizer, nr, s->state[i].optimizer))
-			optimizer[nr++] = s->state[i].optimizer;
-	}
-	free(optimizer);
-	return nr;
-}
-
-bool autopsy_is_older_optimizers(const struct autopsy *a, struct autopsy_finding *f)
-{
-	struct states s;
-	struct modelkeeper k;
-	struct named named;
-	uint64_t bytes;
-	size_t nr, largest = 0;
-
-	if (!a->device->process->names)
-		return false;
-	find_states(&s, a);
-	nr = older_states(a, &s, &bytes, &largest);
-	free(s.state);
-	if (!nr || !autopsy_matters(a, bytes) ||
-	    !namedblocks_name(&named, a->device->process, &a->categories.block[largest].life, LIVES_OOM) ||
-	    !modelkeeper_find(&k, named.census->census, named.object))
-		return false;
-	f->bytes = bytes;
-	f->has_holder = true;
-	f->certainty = CERTAINTY_PROVEN;
-	autopsy_at_place(a, f, a->block[largest].place);
-	autopsy_say(f, SAID(older_optimizers, fact_bytes("bytes", bytes), fact_count("optimizers", nr)));
-	autopsy_evidence(f, SAID(older_holder, fact_name("holder", nr > 1 ? k.name.pattern : k.name.text),
-				 fact_line("site", k.name.file, k.name.line, k.name.function)));
-	autopsy_advise(f, SAID(older_optimizers_advice, fact_name("holder", nr > 1 ? k.name.pattern : k.name.text),
-			       fact_bytes("bytes", bytes)));
-	return true;
 }

@@ -25,16 +25,33 @@ static void move_up(struct autopsy_finding *finding, unsigned from, unsigned to)
 }
 
 /*
+ * The batch that is out of line, where that is why what else was found is so large: earlier steps had that as well, and went
+ * through. Else the first.
+ */
+static unsigned before_what_follows(const struct autopsy *a, unsigned first)
+{
+	const struct autopsy_finding *f = &a->finding[first];
+
+	for (unsigned i = 0; i < a->nr_findings && f->of_batch; i++)
+		if (a->finding[i].is_out_of_line && a->finding[i].bytes >= f->bytes)
+			return i;
+	return first;
+}
+
+/*
  * A rank that was ahead when its step began fails for that, and not for its sum, which the others have been through; that is
  * told beside it.
  */
 static unsigned find_verdict(struct autopsy *a)
 {
-	unsigned first = 0, ahead;
+	unsigned first = 0, ahead, of_batch;
 
 	for (unsigned i = 1; i < a->nr_findings; i++)
 		if (comes_before(&a->finding[i], &a->finding[first]))
 			first = i;
+	of_batch = first;
+	first = before_what_follows(a, first);
+	a->finding[of_batch].is_beside |= of_batch != first;
 	ahead = first;
 	for (unsigned i = 0; i < a->nr_findings && a->finding[first].verdict == VERDICT_TOO_BIG; i++)
 		if (a->finding[i].comes_first)

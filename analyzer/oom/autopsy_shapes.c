@@ -9,6 +9,7 @@
 #include "analyzer/patterns/padding.h"
 #include "analyzer/patterns/patterns_thresholds.h"
 #include "analyzer/patterns/shapecache.h"
+#include "analyzer/stacks/element.h"
 
 #define DIMS_TEXT_MAX 96 /* of the dimensions of a batch */
 
@@ -82,9 +83,65 @@ void autopsy_say_shape(const struct autopsy *a, struct autopsy_finding *f)
 	say_fitting(a, f);
 }
 
+/* ---- samples in pairs ------------------------------------------------------------------------ */
+
+/* Tensors of this step that have the batch's size twice: [n, n] of n samples. */
+struct pairs {
+	uint64_t bytes; /* of those that are there */
+	uint32_t nr;
+	size_t first; /* block: the others were made of it */
+	bool is_asked;
+};
+
+static bool has_twice(const struct tfmt_shape *s, uint64_t n)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < s->nr_dims; i++)
+		nr += s->dims[i] == n;
+	return nr >= 2;
+}
+
+static bool find_pairs(struct pairs *p, const struct autopsy *a)
+{
+	const struct shapefit *s = &a->shape;
+	struct tfmt_shape asked;
+
+	*p = (struct pairs){ 0 };
+	if (!s->is_quadratic || !(s->varying & 1))
+		return false;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (!a->block[i].is_shaped || b->life.birth.ordinal < a->step_ordinal || !has_twice(&a->block[i].shape, s->dims[0]))
+			continue;
+		if (!p->nr++)
+			p->first = i;
+		p->bytes += b->life.size;
+	}
+	p->is_asked = a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked) &&
+		      has_twice(&asked, s->dims[0]);
+	return p->nr && autopsy_matters(a, p->bytes + (p->is_asked ? a->failure->asked : 0));
+}
+
+/* What the batch's size is needed twice for; that may be meant, or come of operands that were to have the same shape. */
+static void say_pairs(const struct autopsy *a, struct autopsy_finding *f, const struct pairs *p)
+{
+	const struct stack_frame *site = &a->place[a->block[p->first].place].frame;
+	struct fact samples = fact_count("samples", a->shape.dims[0]);
+	char shape[SHAPE_TEXT_MAX];
+
+	autopsy_at_place(a, f, a->block[p->first].place);
+	autopsy_say(f, SAID(pairs_of_batch, fact_name("shape", shape_text(shape, &a->block[p->first].shape)),
+			    fact_count("tensors", p->nr), fact_bytes("bytes", p->bytes),
+			    fact_if(p->is_asked, fact_bytes("asked", a->failure->asked))));
+	autopsy_advise(f, SAID(pairs_advice, fact_site("site", site), samples));
+}
+
 bool autopsy_is_input_shape(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct shapefit *s = &a->shape;
+	struct pairs pairs;
 	char batch[DIMS_TEXT_MAX];
 	double needed;
 
@@ -95,6 +152,11 @@ bool autopsy_is_input_shape(const struct autopsy *a, struct autopsy_finding *f)
 	    !autopsy_matters(a, (uint64_t)(needed - s->constant)))
 		return false;
 	f->bytes = (uint64_t)needed;
+	if (find_pairs(&pairs, a)) {
+		say_pairs(a, f, &pairs);
+		autopsy_say_shape(a, f);
+		return true;
+	}
 	autopsy_at_request(a, f);
 	autopsy_say(f, SAID(shape_too_large, fact_step("step", a->step),
 			    fact_name("batch", dims_text(batch, sizeof(batch), s, UINT32_MAX, 0)),

@@ -209,6 +209,11 @@
  * mostly.
  */
 #define LARGER_TIMES THRESHOLD_RATIO(LARGER_TIMES, 2)
+/*
+ * Steps from which on such a batch is out of line, and what grows with it follows from it: that the latest of so many batches
+ * is the largest by chance is one in twenty. Of a few, any may be.
+ */
+#define OUT_OF_LINE_STEPS THRESHOLD(OUT_OF_LINE_STEPS, 20)
 /* Times a tensor that its line may hold: with two such, it is the line and not the one tensor that is out of line. */
 #define SPIKE_ALONE_TIMES THRESHOLD_RATIO(SPIKE_ALONE_TIMES, 2)
 /* Part of the device that a tensor that is larger than before must take: less is no reason to run out by. */

@@ -277,6 +277,15 @@ static bool is_kept(const struct autopsy_finding *f)
 	       f->verdict == VERDICT_EXCEPTION;
 }
 
+/* Who keeps it is a matter only of what could go: of what the program computes, its variables keep what they must. */
+static const char *name_text(char *buf, size_t size, const struct autopsy_finding *f)
+{
+	if (f->kind == AUTOPSY_HELD || f->kind == AUTOPSY_WASTE)
+		return print_named(buf, size, f->named);
+	snprintf(buf, size, "named %s", namegroup_text(f->named));
+	return buf;
+}
+
 /* With as much of its evidence as there is room for; returns how many lines there are. */
 static unsigned print_verdict(struct emit *e, const struct autopsy *a, unsigned room)
 {
@@ -294,7 +303,7 @@ static unsigned print_verdict(struct emit *e, const struct autopsy *a, unsigned 
 	if (f->has_caller)
 		lines += print_wrapped(e, "  called at ", "     ", site_text(where, sizeof(where), &f->caller));
 	if (f->named && !(f->named->is_named && f->named->named.name.root == ROOT_NATIVE)) /* saved for backward, mostly */
-		lines += print_wrapped(e, "  ", "     ", print_named(text, sizeof(text), f->named));
+		lines += print_wrapped(e, "  ", "     ", name_text(text, sizeof(text), f));
 	for (unsigned i = 0; i < f->nr_evidence; i++) {
 		if (lines + print_said(NULL, "- ", "  ", &f->evidence[i]) <= room)
 			lines += print_said(e, "- ", "  ", &f->evidence[i]);

@@ -18,7 +18,8 @@ SHAPES = JOBS / "oom" / "shapes.py"
 KEPT = JOBS / "oom" / "kept.py"
 MIXED = JOBS / "oom" / "mixed.py"
 MODELS = JOBS / "oom" / "models.py"
-SCRIPTS = (SCRIPT, SHAPES, KEPT, MIXED, MODELS)
+LARGE = JOBS / "oom" / "large.py"
+SCRIPTS = (SCRIPT, SHAPES, KEPT, MIXED, MODELS, LARGE)
 # Verdict and cause of each job, and the job whose line it is about, if another.
 CAUSES = {
     "too_big": ("too_big", "never_fits"),
@@ -127,6 +128,15 @@ CAUSES = {
     "thawed": ("too_big", "optimizer_state"),
     "heads_only": ("too_big", "sum"),
     "critic": ("too_big", "sum"),
+    "gaps": ("too_big", "never_fits"),
+    "baskets": ("too_big", "never_fits"),
+    "long_document": ("spike", "larger_input"),
+    "targets": ("too_big", "input_shape"),
+    "kernel": ("too_big", "sum"),
+    "double": ("spike", "larger_tensor"),
+    "large_order": ("spike", "larger_input"),
+    "firsts": ("leak", "kept_outputs"),
+    "trials": ("leak", "kept_tensors"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -148,9 +158,9 @@ DOCUMENT = TREE / "docs" / "diagnosis.md"
 
 
 # What is said beside the cause, since it is true, too; the other jobs have one cause each.
-BESIDE = {"limited_leak": ["user_limit"]}
+BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"]}
 # Jobs whose line lies in the model's forward: the line that calls it is told beside it.
-CALLED = {"hook_outputs", "validation", "retries", "probes"}
+CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials"}
 
 
 def script_of(cause):
@@ -300,6 +310,16 @@ def test_who_keeps_graphs_is_named(vramtrace, ran_out):
 
 # What is to be done first, where that is of the cause's own and the batch may stay as it is.
 FIRST = {
+    "long_document": "larger_rows_advice",
+    "gaps": "spike_advice",
+    "baskets": "one_hot_advice",
+    "growing_tensor": "growing_in_place_advice",
+    "targets": "pairs_advice",
+    "kernel": "in_place_advice",
+    "double": "double_advice",
+    "large_order": "larger_call_advice",
+    "firsts": "let_go_advice",
+    "trials": "older_holder_advice",
     "many_words": "logits_advice",
     "long_prompt": "logits_needed_advice",
     "renewed": "older_holder_advice",
@@ -318,6 +338,18 @@ def test_what_is_to_be_done_first(vramtrace, ran_out, cause):
     assert finding["advice_facts"][0]["says"] == FIRST[cause]
 
 
+def test_what_is_told_of_large_tensors(vramtrace, ran_out):
+    """Of copies that could be one, how many; of views, how little they look at; a picture is no matrix of attention."""
+    (kernel, *_) = vramtrace.json("oom", ran_out("kernel").path)["findings"]
+    (alike,) = [facts for facts in kernel["evidence_facts"] if facts["says"] == "alike_are_there"]
+    assert (alike["tensors"], alike["operation"]) == (3, "neg")
+    (firsts, *_) = vramtrace.json("oom", ran_out("firsts").path)["findings"]
+    (views,) = [facts for facts in firsts["evidence_facts"] if facts["says"] == "views_of_more"]
+    assert views["seen_bytes"] * 256 == views["kept_bytes"] and firsts["advice_facts"][0]["code"] == "kept.append(x.clone()) in place of x"
+    causes = [facts["cause"] for facts in vramtrace.json("oom", ran_out("large_order").path)["set_aside"]]
+    assert causes and "attention_matrix" not in causes
+
+
 def test_what_evaluates_and_is_frozen_is_not_said_to_be_trained(vramtrace, ran_out):
     """Nodes are made in it for the sake of what comes before it."""
     (finding, *_) = vramtrace.json("oom", ran_out("critic").path)["findings"]
@@ -331,7 +363,13 @@ def test_who_keeps_what_has_many_names(vramtrace, ran_out):
     assert {"name": "aside", "kind": "list"}.items() <= finding["keepers"][-1].items()
 
 
-HOLDERS = {"renewed": (1, "routes['answer']"), "best_of_all": (6, "tried[*]['model']"), "schedules": (2, "plots[*].optimizer"), "rates": (4, "reached[*][*]")}
+HOLDERS = {
+    "renewed": (1, "routes['answer']"),
+    "best_of_all": (6, "tried[*]['model']"),
+    "schedules": (2, "plots[*].optimizer"),
+    "rates": (4, "reached[*][*]"),
+    "trials": (15, "Trial.heard[*].__self__.model"),
+}
 
 
 @pytest.mark.parametrize("cause", HOLDERS)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""Jobs that run out of GPU memory for want of one thing done in another way: large.py CAUSE. The line it is about is marked."""
+
+import sys
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+DEVICE = "cuda"
+
+
+def network(width=1024, depth=4):
+    return nn.Sequential(*[part for _ in range(depth) for part in (nn.Linear(width, width), nn.GELU())]).to(DEVICE)
+
+
+def train(model, optimizer, x):
+    model(x).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def gaps():
+    """Differences of all points to all others, each with its coordinates, where matrices of distances would do."""
+    points = torch.randn(6000, 48, device=DEVICE)
+    network()
+    between = points[:, None] - points[None, :]  # planted: gaps
+    return between.square().sum(-1)
+
+
+def baskets():
+    """Which products each basket has: a whole row of zeros for each product in it, to be added up."""
+    model, products = nn.Linear(40000, 64).to(DEVICE), torch.randint(0, 40000, (256, 60)).to(DEVICE)
+    counts = functional.one_hot(products, 40000).sum(1)  # planted: baskets
+    return model(counts.float())
+
+
+class Attention(nn.Module):
+    """As it is written down, with its matrix."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads, self.qkv, self.out = heads, nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, h):
+        b, t, w = h.shape
+        q, k, v = self.qkv(h).view(b, t, 3, self.heads, w // self.heads).permute(2, 0, 3, 1, 4)
+        weights = (q @ k.transpose(-1, -2) / (w // self.heads) ** 0.5).softmax(-1)
+        return self.out((weights @ v).transpose(1, 2).reshape(b, t, w))
+
+
+def long_document():
+    """Documents of a page or two; one of them is a book."""
+    model = nn.Sequential(*[Attention(256, 8) for _ in range(4)]).to(DEVICE)
+    optimizer = torch.optim.AdamW(model.parameters())
+    for i in range(40):
+        pages = torch.randn(4, 8 * (700 if i == 30 else 20 + 7 * i % 40), 256, device=DEVICE)  # planted: long_document
+        train(model, optimizer, pages)
+
+
+def targets():
+    """Targets have a dimension less than what they are compared with; points come to the set from round to round."""
+    model = nn.Linear(64, 1).to(DEVICE)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(30):
+        x, y = torch.randn(1000 * (i + 2), 64, device=DEVICE), torch.randn(1000 * (i + 2), device=DEVICE)
+        error = model(x) - y  # planted: targets
+        error.square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+@torch.no_grad()
+def kernel():
+    """A function of all distances, one step of it after another, with a new matrix for each."""
+    x = torch.randn(16000, 8, device=DEVICE)
+    far = x @ x.T
+    scaled = far * 0.5
+    bent = 1.0 + scaled
+    return bent * torch.exp(-scaled)  # planted: kernel
+
+
+def double():
+    """A penalty is computed in twice as many bits as the model."""
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(20):
+        x = torch.randn(64, 1024, device=DEVICE)
+        if i > 10:
+            x = x + torch.ones(400000, 1024, device=DEVICE).to(torch.float64).mean()  # planted: double
+        train(model, optimizer, x.float())
+
+
+class Painter(nn.Module):
+    """From states to pictures, larger from part to part."""
+
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(4096, 4096)
+        self.parts = nn.ModuleList(nn.Conv2d(256, 256, 3, padding=1) for _ in range(3))
+
+    def forward(self, h):
+        h = self.mix(torch.cat([h, h], dim=1).flatten(2)).view(-1, 512, 64, 64)[:, :256]
+        for part in self.parts:
+            h = functional.interpolate(part(h), scale_factor=2.0)  # planted: large_order
+        return h.mean(1)
+
+
+@torch.no_grad()
+def large_order():
+    """One request is for many more pictures at once than all before it."""
+    model = Painter().to(DEVICE).half().eval()
+    for number in range(40):
+        states = torch.randn(20 if number == 30 else 1 + number % 2, 256, 64, 64, device=DEVICE, dtype=torch.half)
+        picture = model(states)  # called: large_order
+        picture.cpu()
+
+
+@torch.no_grad()
+def firsts():
+    """The first state of each text is kept, and keeps all others of its batch."""
+    model = network().eval()
+    kept = []
+    for _ in range(1000):
+        states = model(torch.randn(64, 256, 1024, device=DEVICE))  # planted: firsts
+        kept.append(states[:, 0])
+
+
+class Sized(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.first, self.second = nn.Linear(1024, width), nn.Linear(width, 1024)
+
+    def forward(self, x):
+        return self.second(functional.gelu(self.first(x)))
+
+
+class Trial:
+    """A model of a size to be tried, that hears of what others have come to."""
+
+    heard = []
+
+    def __init__(self, width):
+        self.model = Sized(width).to(DEVICE)  # planted: trials
+        self.optimizer = torch.optim.AdamW(self.model.parameters())
+        Trial.heard.append(self.hear)
+
+    def hear(self, loss):
+        pass
+
+    def run(self):
+        for _ in range(4):
+            train(self.model, self.optimizer, torch.randn(256, 1024, device=DEVICE))
+        for hear in Trial.heard:
+            hear(0.0)
+
+
+def trials():
+    """Models of several sizes are tried one after the other; a list of methods keeps them all."""
+    for i in range(40):
+        Trial(8192 + 512 * (i % 5)).run()  # called: trials
+
+
+globals()[sys.argv[1]]()
