@@ -14,7 +14,7 @@
 
 #include "analyzer/allocator/frag.h"
 #include "analyzer/findings/said.h"
-#include "analyzer/oom/failures.h"
+#include "analyzer/failures/failures.h"
 
 #define ADVICE_MAX 15  /* kinds */
 #define ADVICE_USUAL 5 /* advices that are said unless all are asked for */

@@ -4,7 +4,7 @@
 
 #include "analyzer/advice/advice_thresholds.h"
 #include "analyzer/allocator/torch.h"
-#include "analyzer/oom/fatal.h"
+#include "analyzer/failures/fatal.h"
 
 
 const struct failure *advice_window_failure(const struct failures *failures, const struct replay_device *d)

@@ -12,7 +12,7 @@
 #include "analyzer/holders/holders.h"
 #include "analyzer/holders/outside.h"
 #include "analyzer/modules/modulesums.h"
-#include "analyzer/oom/fatal.h"
+#include "analyzer/failures/fatal.h"
 #include "analyzer/purpose/category.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/stacks/element.h"

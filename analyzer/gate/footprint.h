@@ -11,7 +11,7 @@
 #define VT_FOOTPRINT_H
 
 #include "analyzer/names/namegroups.h"
-#include "analyzer/oom/oomwatch.h"
+#include "analyzer/failures/oomwatch.h"
 #include "analyzer/recording/textset.h"
 #include "analyzer/replay/replay.h"
 #include "analyzer/stacks/sourcepath.h"

@@ -9,8 +9,8 @@
 #include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/gate/footprint.h"
-#include "analyzer/oom/failures.h"
-#include "analyzer/oom/fatal.h"
+#include "analyzer/failures/failures.h"
+#include "analyzer/failures/fatal.h"
 #include "analyzer/oom/oomtext.h"
 #include "analyzer/purpose/rules.h"
 

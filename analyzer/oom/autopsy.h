@@ -14,7 +14,7 @@
 #include "analyzer/findings/certainty.h"
 #include "analyzer/findings/said.h"
 #include "analyzer/modules/modulesums.h"
-#include "analyzer/oom/failures.h"
+#include "analyzer/failures/failures.h"
 #include "analyzer/oom/shapefit.h"
 #include "analyzer/oom/verdict.h"
 #include "analyzer/patterns/attention.h"

@@ -8,7 +8,7 @@
 
 #include "analyzer/base/heap.h"
 #include "analyzer/oom/autopsy_facts.h"
-#include "analyzer/oom/fatal.h"
+#include "analyzer/failures/fatal.h"
 #include "analyzer/oom/oom_thresholds.h"
 
 static uint64_t host_bytes(const struct killing *one)

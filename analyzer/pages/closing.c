@@ -16,7 +16,7 @@
 #include "analyzer/launch/keeper.h"
 #include "analyzer/launch/obstacle.h"
 #include "analyzer/launch/witnesses.h"
-#include "analyzer/oom/fatal.h"
+#include "analyzer/failures/fatal.h"
 #include "analyzer/pages/print_holders.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/rules.h"

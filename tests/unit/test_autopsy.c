@@ -3,7 +3,7 @@
 #include "synthetic.h"
 
 #include "analyzer/oom/autopsy.h"
-#include "analyzer/oom/fatal.h"
+#include "analyzer/failures/fatal.h"
 
 #define MiB (1ull << 20)
 #define TRACE "host.1.1.vtr"

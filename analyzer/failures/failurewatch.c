@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Following failures and segments. */
-#include "analyzer/oom/failurewatch.h"
+#include "analyzer/failures/failurewatch.h"
 
 void failurewatch_init(struct failurewatch *w)
 {

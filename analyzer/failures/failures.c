@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Following failed requests while a recording is loaded; see failures.h. */
-#include "analyzer/oom/failures.h"
+#include "analyzer/failures/failures.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/heap.h"
-#include "analyzer/oom/fatal.h"
+#include "analyzer/failures/fatal.h"
 #include "analyzer/recording/idtable.h"
 
 static struct failures_of_device *device_of(struct failures *f, const struct replay_process *p,

@@ -13,8 +13,8 @@
 #ifndef VT_FATAL_H
 #define VT_FATAL_H
 
-#include "analyzer/oom/failures.h"
-#include "analyzer/oom/oomwatch.h"
+#include "analyzer/failures/failures.h"
+#include "analyzer/failures/oomwatch.h"
 
 /* The last one if it was not handled, else NULL; `d` may be NULL. */
 const struct failure *fatal_request(const struct failures_of_device *d);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests that a program did not get over. */
-#include "analyzer/oom/fatal.h"
+#include "analyzer/failures/fatal.h"
 
 const struct failure *fatal_request(const struct failures_of_device *d)
 {

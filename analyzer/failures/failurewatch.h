@@ -4,7 +4,7 @@
 #define VT_FAILUREWATCH_H
 
 #include "analyzer/allocator/frag.h"
-#include "analyzer/oom/failures.h"
+#include "analyzer/failures/failures.h"
 
 struct failurewatch {
 	struct failures failures;

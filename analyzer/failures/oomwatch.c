@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Failed allocations that nothing followed. */
-#include "analyzer/oom/oomwatch.h"
+#include "analyzer/failures/oomwatch.h"
 
 #include <stdlib.h>
 
