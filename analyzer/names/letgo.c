@@ -7,6 +7,8 @@
 #include "analyzer/names/groupkeeper.h"
 #include "analyzer/names/hookname.h"
 
+#define LENGTHS_ASKED 16 /* the latest censuses */
+
 /* As it stands in the program: no pattern, nothing that only a class is known of. */
 static bool is_code(const char *name)
 {
@@ -29,6 +31,15 @@ static const char *bound_of(const struct keeper *k)
 	return k->kind == TFMT_KIND_DICT || k->kind == TFMT_KIND_SET ? " or a bound" : "";
 }
 
+/* Has it had as many entries in each census that knows it? Then what it has is replaced, and grows in another way. */
+static bool stays_as_long(const struct namegroup *g, const struct keeper *k)
+{
+	uint64_t length[LENGTHS_ASKED];
+	uint32_t nr = k->has_bound ? 0 : names_lengths(g->named.census->all, k, length, LENGTHS_ASKED);
+
+	return nr > 1 && length[nr - 1] <= length[0];
+}
+
 /* What a container is to be given, or to be done with it. */
 static const char *let_go_of_entries(char *buf, size_t size, const struct namegroup *g, const struct keeper *k, enum entry entry)
 {
@@ -37,7 +48,7 @@ static const char *let_go_of_entries(char *buf, size_t size, const struct namegr
 	};
 	const char *name = groupkeeper_name(g, &k->name);
 
-	if (!is_code(name))
+	if (!is_code(name) || (entry == ENTRY_PLAIN && stays_as_long(g, k)))
 		return NULL;
 	if (entry == ENTRY_PLAIN)
 		snprintf(buf, size, "%s.clear()%s", name, bound_of(k));
@@ -137,6 +148,13 @@ static const char *let_go_of_exception(char *buf, size_t size, const struct name
 	return buf;
 }
 
+/* A parameter by no more than its state in an optimizer: it is no model's, and no gradient will come for it. */
+static bool is_only_of_optimizer(const struct keeper *k, const struct keeper *next)
+{
+	return k->kind == TFMT_KIND_DICT && k->edge == TFMT_EDGE_ATTRIBUTE && !strcmp(k->step, "state") &&
+	       next->kind == TFMT_KIND_OPTIMIZER;
+}
+
 const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool of_graph)
 {
 	struct hookname hook;
@@ -159,6 +177,10 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 		break;
 	default:
 		return NULL;
+	}
+	if (is_only_of_optimizer(&k, &next) && is_code(k.name.text)) {
+		snprintf(buf, size, "%s.pop(x), of each x that it no longer updates,", k.name.text);
+		return buf;
 	}
 	if (g->named.use != USE_UNKNOWN) /* of a model's, all is needed */
 		return NULL;

@@ -348,6 +348,16 @@ static bool is_being_computed(const struct namegroup *g)
 	return !strcmp(name ? name + 1 : k.name.function, "forward");
 }
 
+/* Blocks of graphs that are older than the step. */
+static uint64_t nr_of_graphs(const struct autopsy *a)
+{
+	uint64_t nr = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		nr += moment_is_in_graph(&a->moment, i) && (!a->step || a->categories.block[i].life.birth.ordinal < a->step_ordinal);
+	return nr;
+}
+
 /*
  * What leads to the most nodes of graphs: a sum of losses, a hidden state that goes on from step to step, or the container that
  * has an entry for each graph. NULL: a census saw none. Older censuses count no nodes: of those the container with most entries.
@@ -364,6 +374,8 @@ static const struct namegroup *graph_holder(const struct autopsy *a)
 		if (g->is_named && g->nodes > g->blocks && (!most || g->nodes > most->nodes) && !is_being_computed(g))
 			most = g;
 	}
+	if (most && NODE_SAVES * most->nodes < nr_of_graphs(a)) /* it leads to a part of them: what holds the others is not known */
+		return NULL;
 	for (size_t i = 0; i < a->holders.nr_groups && (!most || !most->nodes); i++) {
 		const struct namegroup *g = &a->holders.group[i];
 
@@ -404,8 +416,9 @@ static void name_finding(const struct autopsy *a, struct autopsy_finding *f, con
 
 static void ask_causes(struct autopsy *a)
 {
-	const struct namegroup *holder = graph_holder(a);
 	size_t room = 0;
+
+	a->graph_holder = graph_holder(a);
 
 	for (const struct autopsy_cause *c = autopsy_causes; c->name; c++) {
 		struct autopsy_finding *f;
@@ -419,7 +432,7 @@ static void ask_causes(struct autopsy *a)
 					       .is_beside = c->is_beside,
 					       .of_batch = c->of_batch };
 		if (c->applies(a, f)) {
-			name_finding(a, f, holder);
+			name_finding(a, f, a->graph_holder);
 			autopsy_judge(a, f);
 			autopsy_let_go(f);
 			a->nr_findings++;

@@ -113,6 +113,7 @@ struct autopsy {
 	struct namegroups *names; /* of each place; NULL: there is no census */
 	struct namegroups *names_kept; /* the same of those blocks that steps before have left */
 	struct namegroups holders; /* tensors with a graph, by what variables and containers call them: they keep it */
+	const struct namegroup *graph_holder; /* of those, the one that leads to most of the graphs; NULL: none is known to */
 	struct modules modules;  /* two modules deep; empty if the replay was loaded without */
 	struct autopsy_parts parts; /* empty likewise */
 	struct stack_frame site; /* of the request */

@@ -225,6 +225,8 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_say(f, sum_text(a));
 	autopsy_say_whole(a, f);
 	autopsy_say_alike(a, f);
+	autopsy_say_pairs(a, f);
+	autopsy_say_line(a, f);
 	if (!a->failure->refused && a->failure->free_known && a->failure->free < a->failure->asked)
 		autopsy_evidence(f, SAID(limit_came_first, fact_bytes("free", a->failure->free)));
 	if (a->device->process->imported && !a->capacity)

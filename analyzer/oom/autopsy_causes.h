@@ -76,11 +76,21 @@ bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_fi
 bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f);
 
-/* Not a cause: was one result asked for that is larger than all there was? Then less of it at a time is the remedy. */
+/*
+ * Not causes, but what is said of several (autopsy_less.c): was one result asked for that is larger than all there was? Then less
+ * of it at a time is the remedy. Are most of it tensors like the one asked for, of no graph? Then one could be written in another's
+ * place. Is most of it many tensors of one line, of no graph?
+ */
 void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f);
-
-/* Not a cause: are most of it tensors like the one asked for, of no graph? Then one could be written in another's place. */
 void autopsy_say_alike(const struct autopsy *a, struct autopsy_finding *f);
+void autopsy_say_line(const struct autopsy *a, struct autopsy_finding *f);
+
+/* Is most of it for pairs of the batch's samples? (autopsy_shapes.c) */
+void autopsy_say_pairs(const struct autopsy *a, struct autopsy_finding *f);
+
+/* A tensor of so many bytes in parts; what is in wide elements in narrower ones, first where the model has none such. */
+void autopsy_advise_parts(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes);
+void autopsy_advise_narrower(const struct autopsy *a, struct autopsy_finding *f);
 
 /* What follows the shape of the batch (autopsy_shapes.c). */
 bool autopsy_is_padding(const struct autopsy *a, struct autopsy_finding *f);

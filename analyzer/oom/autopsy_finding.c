@@ -71,7 +71,8 @@ void autopsy_let_go(struct autopsy_finding *f)
 	else
 		bytes = namegroup_is_of_views(f->named) ? f->named->unseen_bytes : f->named_bytes;
 	said = SAID(let_go_advice, fact_name("code", code), site, fact_bytes("bytes", bytes));
-	if (!strcmp(f->cause, "evaluation")) /* who only evaluates needs no graph at all: no_grad() comes first */
+	/* Who only evaluates needs no graph at all: no_grad() comes first. What waits for a backward pass cannot be detached. */
+	if (!strcmp(f->cause, "evaluation") || !strcmp(f->cause, "no_backward"))
 		autopsy_advise(f, said);
 	else
 		autopsy_advise_first(f, said);

@@ -242,6 +242,33 @@ static void say_kept_graphs(const struct autopsy *a, struct autopsy_finding *f, 
 	autopsy_evidence(f, SAID(graphs_each_step, fact_count("tensors", g->per_step), fact_bytes("each", f->per_step)));
 }
 
+/* Have backward passes of earlier steps made a graph themselves, of which something is there still? */
+static bool have_passes_made_graphs(const struct autopsy *a)
+{
+	uint32_t nr = 0, step = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (!b->life.in_graph_pass || b->life.birth.ordinal >= a->step_ordinal || (nr && b->step == step))
+			continue;
+		step = b->step;
+		nr++;
+	}
+	return nr > 1;
+}
+
+/* Where no object of the program's leads to them: then nothing else than their own gradients does. */
+static bool say_cycles(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes)
+{
+	if (!a->device->process->names || a->graph_holder || !have_passes_made_graphs(a))
+		return false;
+	f->certainty = CERTAINTY_PROVEN;
+	autopsy_evidence(f, SAID(graphs_as_cycles, NO_FACTS));
+	autopsy_advise(f, SAID(cycles_advice, fact_bytes("less", bytes)));
+	return true;
+}
+
 /* Passes went through the steps, and hardly anything was freed by them. */
 bool autopsy_is_retained_graph(const struct autopsy *a, struct autopsy_finding *f)
 {
@@ -250,6 +277,8 @@ bool autopsy_is_retained_graph(const struct autopsy *a, struct autopsy_finding *
 	if (!find_kept_graphs_so(a, &g, kepttensors_are_kept_on) || 2 * freed_by_passes(a) >= (double)g.bytes)
 		return false;
 	say_kept_graphs(a, f, &g, SAID(graphs_not_freed, fact_bytes("bytes", g.bytes), fact_count("steps", g.nr_steps)));
+	if (say_cycles(a, f, g.bytes))
+		return true;
 	autopsy_evidence(f, SAID(graphs_as_retained, NO_FACTS));
 	autopsy_advise(f, SAID(retain_advice, fact_bytes("less", g.bytes)));
 	return true;
@@ -262,6 +291,8 @@ bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f)
 	if (!find_kept_graphs(a, &g))
 		return false;
 	say_kept_graphs(a, f, &g, SAID(graphs_held, fact_bytes("bytes", g.bytes), fact_count("steps", g.nr_steps)));
+	if (say_cycles(a, f, g.bytes))
+		return true;
 	if (g.results < RESULTS_MIN * (double)g.bytes)
 		autopsy_advise(f, SAID(detach_advice, fact_bytes("less", g.bytes)));
 	else

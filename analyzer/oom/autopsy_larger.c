@@ -1,146 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Causes: a batch, or one tensor, that is larger than in the steps before. And one that is larger than all there is. */
-#include <string.h>
-
+/* Causes: a batch, or one tensor, that is larger than in the steps before. */
 #include "analyzer/allocator/torch.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/stacks/element.h"
-
-#define FLOAT64 7
-#define PARTS 8 /* in which a tensor may be computed one after the other */
-
-/* ---- one result that is too large ------------------------------------------------------------ */
-
-/* What only makes room, or numbers of its own, or brings a tensor from elsewhere: nothing is computed that has parts. */
-static bool is_creation(const char *operation)
-{
-	static const char *const names[] = { "empty", "zeros", "ones", "full", "rand", "new_", "to_", "_to_copy" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strncmp(operation, names[i], strlen(names[i])))
-			return true;
-	return !strcmp(operation, "to");
-}
-
-static void advise_parts(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes)
-{
-	if (f->has_site && !strcmp(a->operation, "one_hot") && bytes == a->failure->asked)
-		autopsy_advise(f, SAID(one_hot_advice, fact_bytes("bytes", bytes)));
-	autopsy_advise(f, SAID(spike_advice, fact_count("parts", PARTS), fact_bytes("saved", bytes - bytes / PARTS)));
-}
-
-/* Is the request for float64? */
-static bool asks_for_double(const struct autopsy *a)
-{
-	struct tfmt_shape asked;
-
-	return a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked) &&
-	       asked.element_type == FLOAT64;
-}
-
-/* Of half as many bits; *odd: the model has parameters, and none of them is in float64. */
-static uint64_t saved_by_half(const struct autopsy *a, bool *odd)
-{
-	uint64_t bytes = a->failure->asked;
-	bool has_parameters = false, has_double = false;
-
-	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		bool is_double = a->block[i].is_shaped && a->block[i].shape.element_type == FLOAT64;
-
-		if (a->categories.block[i].category == CATEGORY_PARAMETER) {
-			has_parameters |= !is_double;
-			has_double |= is_double;
-		}
-		bytes += is_double ? a->categories.block[i].life.size : 0;
-	}
-	*odd = has_parameters && !has_double;
-	return bytes / 2;
-}
-
-/* First, where nothing of the model is computed in so many bits. */
-static void advise_half(const struct autopsy *a, struct autopsy_finding *f)
-{
-	struct fact site = fact_site("site", &a->site);
-	uint64_t saved;
-	bool odd;
-
-	if (!asks_for_double(a) || !a->has_site)
-		return;
-	saved = saved_by_half(a, &odd);
-	if (saved < a->lacking)
-		return;
-	if (odd)
-		autopsy_advise_first(f, SAID(double_advice, site, fact_bytes("saved", saved)));
-	else
-		autopsy_advise(f, SAID(double_advice, site, fact_bytes("saved", saved)));
-}
-
-static bool is_same_shape(const struct tfmt_shape *a, const struct tfmt_shape *b)
-{
-	return a->nr_dims == b->nr_dims && a->element_type == b->element_type &&
-	       !memcmp(a->dims, b->dims, a->nr_dims * sizeof(*a->dims));
-}
-
-/* What computes each element of its result of one: it can as well be written in its place. */
-static bool is_pointwise(const char *operation)
-{
-	static const char *const names[] = { "add",  "sub",  "rsub",    "mul",     "div",	   "pow",     "square", "sqrt",	 "rsqrt", "exp",
-					     "log",  "neg",  "abs",	"clamp",   "clamp_min", "clamp_max", "sin",	 "cos",	  "tanh",
-					     "relu", "gelu", "sigmoid", "where", "masked_fill", "reciprocal" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(operation, names[i]))
-			return true;
-	return false;
-}
-
-void autopsy_say_alike(const struct autopsy *a, struct autopsy_finding *f)
-{
-	struct tfmt_shape asked;
-	char shape[SHAPE_TEXT_MAX];
-	uint64_t bytes = 0, nr = 0;
-
-	if (!a->failure->shape || !*a->operation || !tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
-		return;
-	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		if (!a->block[i].is_shaped || !is_same_shape(&a->block[i].shape, &asked) ||
-		    !moment_is_passing(a->categories.block[i].category) || a->block[i].has_graph)
-			continue;
-		bytes += a->categories.block[i].life.size;
-		nr++;
-	}
-	if (nr >= 2 && 2 * (bytes + a->failure->asked) > a->failure->allocated + a->failure->asked) {
-		autopsy_evidence_first(f, SAID(alike_are_there, fact_count("tensors", nr),
-					       fact_name("shape", shape_text(shape, &asked)), fact_bytes("bytes", bytes),
-					       fact_name("operation", a->operation)));
-		if (is_pointwise(a->operation))
-			autopsy_advise(f, SAID(in_place_advice, fact_name("operation", a->operation),
-					       fact_bytes("bytes", a->failure->asked)));
-		else
-			autopsy_advise(f, SAID(done_with_advice, fact_name("shape", shape), fact_bytes("bytes", a->failure->asked)));
-	}
-	advise_half(a, f);
-}
-
-void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
-{
-	char shape[SHAPE_TEXT_MAX] = "";
-	struct tfmt_shape asked;
-	uint64_t most = 0;
-
-	if (a->failure->is_driver || a->failure->asked <= a->failure->allocated || !*a->operation || is_creation(a->operation))
-		return;
-	for (size_t i = 0; i < a->categories.nr_blocks; i++)
-		most = a->categories.block[i].life.size > most ? a->categories.block[i].life.size : most;
-	if (a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
-		shape_text(shape, &asked);
-	autopsy_evidence(f, SAID(whole_exceeds_all, fact_name("operation", a->operation),
-				 fact_if(*shape, fact_name("shape", shape)), fact_bytes("most", most)));
-	advise_parts(a, f, a->failure->asked);
-}
-
-/* ---- larger than before ---------------------------------------------------------------------- */
 
 /* The step in which memory ran out, or without steps the call of the model. */
 static uint64_t began(const struct autopsy *a)
@@ -357,7 +220,7 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 	else
 		autopsy_evidence(f, SAID(spike_is_first, fact_count("steps", a->step - 1)));
 	say_another(a, f, best);
-	advise_parts(a, f, most);
-	advise_half(a, f);
+	autopsy_advise_parts(a, f, most);
+	autopsy_advise_narrower(a, f);
 	return true;
 }

@@ -88,6 +88,7 @@ void autopsy_say_shape(const struct autopsy *a, struct autopsy_finding *f)
 /* Tensors of this step that have the batch's size twice: [n, n] of n samples. */
 struct pairs {
 	uint64_t bytes; /* of those that are there */
+	uint64_t samples;
 	uint32_t nr;
 	size_t first; /* block: the others were made of it */
 	bool is_asked;
@@ -102,25 +103,24 @@ static bool has_twice(const struct tfmt_shape *s, uint64_t n)
 	return nr >= 2;
 }
 
-static bool find_pairs(struct pairs *p, const struct autopsy *a)
+/* Of `samples` in the batch. */
+static bool find_pairs(struct pairs *p, const struct autopsy *a, uint64_t samples)
 {
-	const struct shapefit *s = &a->shape;
 	struct tfmt_shape asked;
 
-	*p = (struct pairs){ 0 };
-	if (!s->is_quadratic || !(s->varying & 1))
-		return false;
+	*p = (struct pairs){ .samples = samples };
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
 
-		if (!a->block[i].is_shaped || b->life.birth.ordinal < a->step_ordinal || !has_twice(&a->block[i].shape, s->dims[0]))
+		if (!a->block[i].is_shaped || b->life.birth.ordinal < a->step_ordinal || !has_twice(&a->block[i].shape, samples) ||
+		    !moment_is_passing(b->category))
 			continue;
 		if (!p->nr++)
 			p->first = i;
 		p->bytes += b->life.size;
 	}
 	p->is_asked = a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked) &&
-		      has_twice(&asked, s->dims[0]);
+		      has_twice(&asked, samples);
 	return p->nr && autopsy_matters(a, p->bytes + (p->is_asked ? a->failure->asked : 0));
 }
 
@@ -128,7 +128,7 @@ static bool find_pairs(struct pairs *p, const struct autopsy *a)
 static void say_pairs(const struct autopsy *a, struct autopsy_finding *f, const struct pairs *p)
 {
 	const struct stack_frame *site = &a->place[a->block[p->first].place].frame;
-	struct fact samples = fact_count("samples", a->shape.dims[0]);
+	struct fact samples = fact_count("samples", p->samples);
 	char shape[SHAPE_TEXT_MAX];
 
 	autopsy_at_place(a, f, a->block[p->first].place);
@@ -136,6 +136,54 @@ static void say_pairs(const struct autopsy *a, struct autopsy_finding *f, const 
 			    fact_count("tensors", p->nr), fact_bytes("bytes", p->bytes),
 			    fact_if(p->is_asked, fact_bytes("asked", a->failure->asked))));
 	autopsy_advise(f, SAID(pairs_advice, fact_site("site", site), samples));
+}
+
+/* Is a parameter as wide? Then [n, n] may be states of the model. */
+static bool is_width(const struct autopsy *a, uint64_t n)
+{
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+
+		if (a->categories.block[i].category != CATEGORY_PARAMETER || !a->block[i].is_shaped)
+			continue;
+		for (uint32_t k = 0; k < s->nr_dims; k++)
+			if (s->dims[k] == n)
+				return true;
+	}
+	return false;
+}
+
+/* Has something else that passes so many rows, each of a sample? */
+static bool is_batch_of(const struct autopsy *a, uint64_t n)
+{
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+
+		if (a->block[i].is_shaped && moment_is_passing(a->categories.block[i].category) && s->nr_dims && s->dims[0] == n &&
+		    !has_twice(s, n))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Where no steps before tell what varies: [n, n] of a graph beside [n, k], and nothing of the model is n wide. Matrices of kernels,
+ * which are meant, have no graph mostly.
+ */
+void autopsy_say_pairs(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct pairs pairs;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+
+		if (!a->block[i].is_shaped || !a->block[i].has_graph || s->nr_dims != 2 || s->dims[0] != s->dims[1] || !is_batch_of(a, s->dims[0]) ||
+		    is_width(a, s->dims[0]) || !find_pairs(&pairs, a, s->dims[0]) ||
+		    2 * (pairs.bytes + (pairs.is_asked ? a->failure->asked : 0)) < a->failure->allocated + a->failure->asked)
+			continue;
+		say_pairs(a, f, &pairs);
+		return;
+	}
 }
 
 bool autopsy_is_input_shape(const struct autopsy *a, struct autopsy_finding *f)
@@ -152,7 +200,7 @@ bool autopsy_is_input_shape(const struct autopsy *a, struct autopsy_finding *f)
 	    !autopsy_matters(a, (uint64_t)(needed - s->constant)))
 		return false;
 	f->bytes = (uint64_t)needed;
-	if (find_pairs(&pairs, a)) {
+	if (s->is_quadratic && s->varying & 1 && find_pairs(&pairs, a, s->dims[0])) {
 		say_pairs(a, f, &pairs);
 		autopsy_say_shape(a, f);
 		return true;

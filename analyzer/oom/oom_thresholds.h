@@ -85,6 +85,11 @@
  * model that is called for both of a pair, a generator and a critic.
  */
 #define OPEN_CALLS_MIN THRESHOLD(OPEN_CALLS_MIN, 3)
+/*
+ * Tensors that a node of a graph saves, at most on average: a convolution its input, a normalisation its input and two figures. Of
+ * fewer nodes than that makes of what is held something else holds the rest.
+ */
+#define NODE_SAVES THRESHOLD(NODE_SAVES, 4)
 /* Part of the open graphs that is alike from call to call. Most of it: else one large call is what holds memory. */
 #define OPEN_REPEATED_PART THRESHOLD_RATIO(OPEN_REPEATED_PART, 2)
 /*

@@ -137,6 +137,11 @@ CAUSES = {
     "large_order": ("spike", "larger_input"),
     "firsts": ("leak", "kept_outputs"),
     "trials": ("leak", "kept_tensors"),
+    "masks": ("too_big", "sum"),
+    "uneven": ("too_big", "sum"),
+    "ahead": ("too_big", "sum"),
+    "replaced": ("leak", "kept_tensors"),
+    "sharpness": ("graph_retention", "kept_graphs"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -320,6 +325,11 @@ FIRST = {
     "large_order": "larger_call_advice",
     "firsts": "let_go_advice",
     "trials": "older_holder_advice",
+    "masks": "integers_advice",
+    "uneven": "pairs_advice",
+    "ahead": "line_has_most_advice",
+    "replaced": "let_go_advice",
+    "sharpness": "cycles_advice",
     "many_words": "logits_advice",
     "long_prompt": "logits_needed_advice",
     "renewed": "older_holder_advice",

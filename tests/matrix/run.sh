@@ -18,7 +18,7 @@ done
 for test in test_keepers_are_named test_names_are_those_of_the_model[plain] test_names_are_those_of_the_model[ddp] \
 	test_names_are_those_of_the_model[fsdp2] test_names_are_those_of_the_model[compiled] \
 	test_categories_are_facts[fsdp2] test_forward_allocations_are_in_their_modules[plain] \
-	test_nodes_of_graphs_are_counted; do
+	test_nodes_of_graphs_are_counted test_views_have_their_own_bytes; do
 	names="$names $tree/tests/e2e/test_census.py::$test"
 done
 

@@ -161,4 +161,72 @@ def trials():
         Trial(8192 + 512 * (i % 5)).run()  # called: trials
 
 
+def masks():
+    """Which class each pixel has, as a plane of int64 for each class, kept for the backward pass of what it is multiplied with."""
+    model = nn.Conv2d(3, 48, 1).to(DEVICE)
+    pixels = torch.randint(0, 48, (14, 512, 512)).to(DEVICE)
+    planes = functional.one_hot(pixels, 48).permute(0, 3, 1, 2)
+    shares = model(torch.randn(14, 3, 512, 512, device=DEVICE)).softmax(1)
+    hits, missed = (shares * planes).sum(), ((1 - shares) * planes).sum()
+    wrong = (shares * (1 - planes)).sum()  # planted: masks
+    (hits / (hits + missed + wrong)).backward()
+
+
+def uneven():
+    """Rates of one column and counts without it, in the first step."""
+    model = nn.Linear(64, 1).to(DEVICE)
+    x, counts = torch.randn(20000, 64).to(DEVICE), torch.randn(20000).to(DEVICE)
+    rates = model(x).exp()
+    loss = rates - counts * rates.log()  # planted: uneven
+    loss.mean().backward()
+
+
+class Reader:
+    """Reads ahead, as far as there is room in its queue."""
+
+    def __init__(self):
+        self.ready = []
+
+    def parts(self):
+        while len(self.ready) < 100:
+            self.ready.append(torch.zeros(32 << 20, dtype=torch.uint8, device=DEVICE))  # planted: ahead
+        while self.ready:
+            yield self.ready.pop(0)
+
+
+@torch.no_grad()
+def ahead():
+    """All parts of a picture are on the GPU before the first is looked at."""
+    parts = Reader().parts()
+    model = nn.Sequential(nn.Linear(8192, 16384), nn.Linear(16384, 8192)).to(DEVICE)
+    for part in parts:
+        model(part.view(-1, 8192).float())
+
+
+def replaced():
+    """Parameters are replaced by longer ones from time to time; the optimizer keeps the older ones with their state."""
+    points = nn.Parameter(torch.randn(400000, 16, device=DEVICE))
+    optimizer = torch.optim.Adam([points])
+    for i in range(1000):
+        points.square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if i % 4 == 3:
+            longer = nn.Parameter(torch.cat([points.detach(), points.detach()[:1000]]))  # planted: replaced
+            optimizer.state[longer] = {name: torch.zeros_like(longer) for name in ("exp_avg", "exp_avg_sq")}
+            optimizer.state[longer]["step"] = torch.tensor(1.0)
+            optimizer.param_groups[0]["params"] = [longer]
+            points = longer
+
+
+def sharpness():
+    """How bent the loss of each of many models is: their gradients' graphs stay with their parameters."""
+    for _ in range(1000):
+        model = nn.Sequential(*(part for _ in range(4) for part in (nn.Linear(1024, 1024), nn.GELU()))).to(DEVICE)  # planted: sharpness
+        loss = model(torch.randn(4096, 1024, device=DEVICE)).square().mean()
+        loss.backward(create_graph=True)
+        bent = sum(one.grad.square().sum() for one in model.parameters())
+        bent.backward()
+
+
 globals()[sys.argv[1]]()

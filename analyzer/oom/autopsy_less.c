@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* Not causes: of what could be had with less memory, in parts, in place of another, in narrower elements, fewer at a time. */
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/names/groupkeeper.h"
+#include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/oom/oom_thresholds.h"
+#include "analyzer/stacks/element.h"
+
+#define INT64 4
+#define FLOAT64 7
+#define COMPLEX128 10
+#define PARTS 8 /* in which a tensor may be computed one after the other */
+
+/* What only makes room, or numbers of its own, or brings a tensor from elsewhere: nothing is computed that has parts. */
+static bool is_creation(const char *operation)
+{
+	static const char *const names[] = { "empty", "zeros", "ones", "full", "rand", "new_", "to_", "_to_copy" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strncmp(operation, names[i], strlen(names[i])))
+			return true;
+	return !strcmp(operation, "to");
+}
+
+void autopsy_advise_parts(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes)
+{
+	if (f->has_site && !strcmp(a->operation, "one_hot") && bytes == a->failure->asked)
+		autopsy_advise(f, SAID(one_hot_advice, fact_bytes("bytes", bytes)));
+	autopsy_advise(f, SAID(spike_advice, fact_count("parts", PARTS), fact_bytes("saved", bytes - bytes / PARTS)));
+}
+
+/* What is in elements of eight bytes, or of twice eight, though half as many or fewer would mostly do. */
+struct wide {
+	uint64_t floats, integers; /* bytes, with the request's */
+	size_t largest_float, largest_integer; /* blocks; SIZE_MAX: the request alone is */
+	bool is_odd;		   /* the model has parameters, and none of them is in float64 */
+};
+
+static bool is_wide_float(const struct tfmt_shape *s)
+{
+	return s->element_type == FLOAT64 || s->element_type == COMPLEX128;
+}
+
+static void add_wide(uint64_t *bytes, size_t *largest, const struct autopsy *a, size_t i)
+{
+	const struct category_block *block = a->categories.block;
+
+	if (*largest == SIZE_MAX || block[i].life.size > block[*largest].life.size)
+		*largest = i;
+	*bytes += block[i].life.size;
+}
+
+static struct wide find_wide(const struct autopsy *a)
+{
+	struct wide w = { .largest_float = SIZE_MAX, .largest_integer = SIZE_MAX };
+	bool has_parameters = false, has_wide = false;
+	struct tfmt_shape asked;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+
+		if (a->categories.block[i].category == CATEGORY_PARAMETER) {
+			has_parameters = true;
+			has_wide |= a->block[i].is_shaped && is_wide_float(s);
+		} else if (a->block[i].is_shaped && is_wide_float(s)) {
+			add_wide(&w.floats, &w.largest_float, a, i);
+		} else if (a->block[i].is_shaped && s->element_type == INT64) {
+			add_wide(&w.integers, &w.largest_integer, a, i);
+		}
+	}
+	if (a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked)) {
+		w.floats += is_wide_float(&asked) ? a->failure->asked : 0;
+		w.integers += asked.element_type == INT64 ? a->failure->asked : 0;
+	}
+	w.is_odd = has_parameters && !has_wide;
+	return w;
+}
+
+/* Where most of it was made; where nothing of it is there yet, where it was asked for. */
+static struct fact site_of_wide(const struct autopsy *a, size_t largest)
+{
+	return fact_site("site", largest == SIZE_MAX ? &a->site : &a->place[a->block[largest].place].frame);
+}
+
+void autopsy_advise_narrower(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct wide w = find_wide(a);
+
+	if (w.floats / 2 >= a->lacking && autopsy_matters(a, w.floats)) {
+		struct said said = SAID(double_advice, site_of_wide(a, w.largest_float), fact_bytes("saved", w.floats / 2));
+
+		if (w.is_odd) {
+			autopsy_evidence(f, SAID(doubles_beside_model, fact_bytes("bytes", w.floats)));
+			autopsy_advise_first(f, said);
+		} else {
+			autopsy_advise(f, said);
+		}
+	}
+	if (w.integers / 2 >= a->lacking && autopsy_matters(a, w.integers))
+		autopsy_advise(f, SAID(integers_advice, site_of_wide(a, w.largest_integer), fact_bytes("bytes", w.integers),
+				       fact_bytes("saved", w.integers - w.integers / 8)));
+}
+
+static bool is_same_shape(const struct tfmt_shape *a, const struct tfmt_shape *b)
+{
+	return a->nr_dims == b->nr_dims && a->element_type == b->element_type &&
+	       !memcmp(a->dims, b->dims, a->nr_dims * sizeof(*a->dims));
+}
+
+/* What computes each element of its result of one: it can as well be written in its place. */
+static bool is_pointwise(const char *operation)
+{
+	static const char *const names[] = { "add",  "sub",  "rsub",    "mul",     "div",	   "pow",     "square", "sqrt",	 "rsqrt", "exp",
+					     "log",  "neg",  "abs",	"clamp",   "clamp_min", "clamp_max", "sin",	 "cos",	  "tanh",
+					     "relu", "gelu", "sigmoid", "where", "masked_fill", "reciprocal" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(operation, names[i]))
+			return true;
+	return false;
+}
+
+void autopsy_say_alike(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct tfmt_shape asked;
+	char shape[SHAPE_TEXT_MAX];
+	uint64_t bytes = 0, nr = 0;
+
+	/* What backward makes goes from node to node, and is in no graph either. */
+	if (!a->failure->shape || !*a->operation || a->failure->phase == PHASE_BACKWARD || a->failure->phase == PHASE_OPTIMIZER ||
+	    !tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
+		asked = (struct tfmt_shape){ 0 };
+	for (size_t i = 0; asked.nr_dims && i < a->categories.nr_blocks; i++) {
+		if (!a->block[i].is_shaped || !is_same_shape(&a->block[i].shape, &asked) ||
+		    !moment_is_passing(a->categories.block[i].category) || a->block[i].has_graph)
+			continue;
+		bytes += a->categories.block[i].life.size;
+		nr++;
+	}
+	if (nr >= 2 && 2 * (bytes + a->failure->asked) > a->failure->allocated + a->failure->asked) {
+		autopsy_evidence_first(f, SAID(alike_are_there, fact_count("tensors", nr),
+					       fact_name("shape", shape_text(shape, &asked)), fact_bytes("bytes", bytes),
+					       fact_name("operation", a->operation)));
+		if (is_pointwise(a->operation))
+			autopsy_advise(f, SAID(in_place_advice, fact_name("operation", a->operation),
+					       fact_bytes("bytes", a->failure->asked)));
+		else
+			autopsy_advise(f, SAID(done_with_advice, fact_name("shape", shape), fact_bytes("bytes", a->failure->asked)));
+	}
+	autopsy_advise_narrower(a, f);
+}
+
+void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char shape[SHAPE_TEXT_MAX] = "";
+	struct tfmt_shape asked;
+	uint64_t most = 0;
+
+	if (a->failure->is_driver || a->failure->asked <= a->failure->allocated || !*a->operation || is_creation(a->operation))
+		return;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		most = a->categories.block[i].life.size > most ? a->categories.block[i].life.size : most;
+	if (a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
+		shape_text(shape, &asked);
+	autopsy_evidence(f, SAID(whole_exceeds_all, fact_name("operation", a->operation),
+				 fact_if(*shape, fact_name("shape", shape)), fact_bytes("most", most)));
+	autopsy_advise_parts(a, f, a->failure->asked);
+}
+
+/* Who keeps them, in words: a container or a generator, which a census has seen; NULL: nothing is known to. */
+static const char *keeper_of_line(char *buf, size_t size, const struct namegroup *g)
+{
+	struct keeper k, next;
+
+	if (!g || !groupkeeper_nearest(&k, &next, g) || keeper_is_variable(&k))
+		return NULL;
+	if (k.name.root == ROOT_GENERATOR)
+		snprintf(buf, size, "kept by the generator %s()", k.name.function ? k.name.function : "?");
+	else if (*k.name.text)
+		snprintf(buf, size, "kept by %s", groupkeeper_name(g, &k.name));
+	else
+		return NULL;
+	return buf;
+}
+
+void autopsy_say_line(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct autopsy_place *place = a->nr_places ? &a->place[0] : NULL;
+	char keeper[OBJECTNAME_MAX + 32];
+	const char *kept;
+
+	if (!place || place->blocks < OUTPUTS_MIN || 2 * place->bytes < a->failure->allocated ||
+	    !moment_is_passing(a->categories.block[place->largest].category) || a->block[place->largest].has_graph)
+		return;
+	kept = keeper_of_line(keeper, sizeof(keeper), place->named);
+	autopsy_evidence_first(f, SAID(line_has_most, fact_bytes("bytes", place->bytes), fact_count("tensors", place->blocks),
+				       fact_site("site", &place->frame),
+				       fact_if(kept != NULL, fact_name("keeper", kept ? kept : ""))));
+	autopsy_advise_first(f, SAID(line_has_most_advice, fact_bytes("each", place->bytes / place->blocks)));
+}
