@@ -140,7 +140,7 @@ CAUSES = {
     "masks": ("too_big", "sum"),
     "uneven": ("too_big", "sum"),
     "ahead": ("too_big", "sum"),
-    "replaced": ("leak", "kept_tensors"),
+    "replaced": ("leak", "kept_regularly"),
     "sharpness": ("graph_retention", "kept_graphs"),
 }
 LINES = {
