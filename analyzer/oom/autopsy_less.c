@@ -79,9 +79,9 @@ static struct wide find_wide(const struct autopsy *a)
 }
 
 /* Where most of it was made; where nothing of it is there yet, where it was asked for. */
-static struct fact site_of_wide(const struct autopsy *a, size_t largest)
+static const struct stack_frame *line_of_wide(const struct autopsy *a, size_t largest)
 {
-	return fact_site("site", largest == SIZE_MAX ? &a->site : &a->place[a->block[largest].place].frame);
+	return largest == SIZE_MAX ? &a->site : &a->place[a->block[largest].place].frame;
 }
 
 void autopsy_advise_narrower(const struct autopsy *a, struct autopsy_finding *f)
@@ -89,7 +89,8 @@ void autopsy_advise_narrower(const struct autopsy *a, struct autopsy_finding *f)
 	struct wide w = find_wide(a);
 
 	if (w.floats / 2 >= a->lacking && autopsy_matters(a, w.floats)) {
-		struct said said = SAID(double_advice, site_of_wide(a, w.largest_float), fact_bytes("saved", w.floats / 2));
+		struct said said = SAID(double_advice, fact_site("site", line_of_wide(a, w.largest_float)),
+					fact_bytes("saved", w.floats / 2));
 
 		if (w.is_odd) {
 			autopsy_evidence(f, SAID(doubles_beside_model, fact_bytes("bytes", w.floats)));
@@ -99,7 +100,7 @@ void autopsy_advise_narrower(const struct autopsy *a, struct autopsy_finding *f)
 		}
 	}
 	if (w.integers / 2 >= a->lacking && autopsy_matters(a, w.integers))
-		autopsy_advise(f, SAID(integers_advice, site_of_wide(a, w.largest_integer), fact_bytes("bytes", w.integers),
+		autopsy_advise(f, SAID(integers_advice, fact_site("site", line_of_wide(a, w.largest_integer)), fact_bytes("bytes", w.integers),
 				       fact_bytes("saved", w.integers - w.integers / 8)));
 }
 
