@@ -110,7 +110,7 @@ const void *census_object(struct census_layout *l, const void *impl)
 	return NULL;
 }
 
-/* After that its sizes: how many, five of them and as many strides, or where they are; where it begins, its elements, their type. */
+/* After that its sizes: how many, five of them and as many strides, or where those are; its begin, its elements, their type. */
 #define SELF_TO_SIZES 8
 #define SIZES_INLINE 5
 #define SIZES_TO_ELEMENTS 96

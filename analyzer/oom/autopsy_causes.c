@@ -188,7 +188,8 @@ static bool is_never_fitting(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_at_request(a, f);
 	autopsy_say(f, SAID(never_fits, fact_bytes("bytes", f->bytes), fact_bytes("capacity", a->capacity)));
 	autopsy_evidence(f, SAID(never_fits_empty, fact_bytes("lacking", a->failure->asked - a->capacity)));
-	autopsy_say_whole(a, f);
+	if (!a->failure->is_driver)
+		autopsy_say_whole(a, f);
 	return true;
 }
 
@@ -223,10 +224,12 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 	f->bytes = a->lacking ? a->lacking : a->failure->asked;
 	autopsy_at_request(a, f);
 	autopsy_say(f, sum_text(a));
-	autopsy_say_whole(a, f);
-	autopsy_say_alike(a, f);
-	autopsy_say_pairs(a, f);
-	autopsy_say_line(a, f);
+	if (!a->failure->is_driver) { /* else nothing is known of tensors */
+		autopsy_say_whole(a, f);
+		autopsy_say_alike(a, f);
+		autopsy_say_pairs(a, f);
+		autopsy_say_line(a, f);
+	}
 	if (!a->failure->refused && a->failure->free_known && a->failure->free < a->failure->asked)
 		autopsy_evidence(f, SAID(limit_came_first, fact_bytes("free", a->failure->free)));
 	if (a->device->process->imported && !a->capacity)

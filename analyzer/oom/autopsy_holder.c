@@ -31,7 +31,8 @@ bool autopsy_find_holder(struct modelkeeper *k, const struct autopsy *a, size_t 
 	       modelkeeper_find(k, named.census->census, named.object);
 }
 
-bool autopsy_say_holder(char text[static OBJECTNAME_MAX], const struct autopsy *a, struct autopsy_finding *f, size_t block, size_t other)
+bool autopsy_say_holder(char text[static OBJECTNAME_MAX], const struct autopsy *a, struct autopsy_finding *f, size_t block,
+			size_t other)
 {
 	struct modelkeeper k, second;
 

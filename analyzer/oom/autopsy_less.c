@@ -159,7 +159,7 @@ void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
 	struct tfmt_shape asked;
 	uint64_t most = 0;
 
-	if (a->failure->is_driver || a->failure->asked <= a->failure->allocated || !*a->operation || is_creation(a->operation))
+	if (a->failure->asked <= a->failure->allocated || !*a->operation || is_creation(a->operation))
 		return;
 	for (size_t i = 0; i < a->categories.nr_blocks; i++)
 		most = a->categories.block[i].life.size > most ? a->categories.block[i].life.size : most;

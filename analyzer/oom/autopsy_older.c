@@ -172,7 +172,7 @@ static bool has_own_forward(const struct autopsy *a, const char *class_name)
 	return false;
 }
 
-/* Has the newest a model of the same class, of the program's own? Its parameters may have other shapes, as where sizes are tried. */
+/* Has the newest a model of the same class, of the program's own? Its shapes may be others, as where sizes are tried. */
 static bool is_of_newest_class(const struct older *o, const struct autopsy *a, const struct parameter *of)
 {
 	for (size_t i = o->nr; i-- > 0 && o->parameter[i].making == o->latest;)

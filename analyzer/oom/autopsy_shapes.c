@@ -109,6 +109,8 @@ static bool find_pairs(struct pairs *p, const struct autopsy *a, uint64_t sample
 	struct tfmt_shape asked;
 
 	*p = (struct pairs){ .samples = samples };
+	if (a->failure->is_driver)
+		return false;
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
 
@@ -177,8 +179,8 @@ void autopsy_say_pairs(const struct autopsy *a, struct autopsy_finding *f)
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct tfmt_shape *s = &a->block[i].shape;
 
-		if (!a->block[i].is_shaped || !a->block[i].has_graph || s->nr_dims != 2 || s->dims[0] != s->dims[1] || !is_batch_of(a, s->dims[0]) ||
-		    is_width(a, s->dims[0]) || !find_pairs(&pairs, a, s->dims[0]) ||
+		if (!a->block[i].is_shaped || !a->block[i].has_graph || s->nr_dims != 2 || s->dims[0] != s->dims[1] ||
+		    !is_batch_of(a, s->dims[0]) || is_width(a, s->dims[0]) || !find_pairs(&pairs, a, s->dims[0]) ||
 		    2 * (pairs.bytes + (pairs.is_asked ? a->failure->asked : 0)) < a->failure->allocated + a->failure->asked)
 			continue;
 		say_pairs(a, f, &pairs);
