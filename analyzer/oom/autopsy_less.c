@@ -86,8 +86,11 @@ static const struct stack_frame *line_of_wide(const struct autopsy *a, size_t la
 
 void autopsy_advise_narrower(const struct autopsy *a, struct autopsy_finding *f)
 {
-	struct wide w = find_wide(a);
+	struct wide w;
 
+	if (a->failure->is_driver)
+		return;
+	w = find_wide(a);
 	if (w.floats / 2 >= a->lacking && autopsy_matters(a, w.floats)) {
 		struct said said = SAID(double_advice, fact_site("site", line_of_wide(a, w.largest_float)),
 					fact_bytes("saved", w.floats / 2));
