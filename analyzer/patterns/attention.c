@@ -2,9 +2,11 @@
 /* Matrices of attention, by the queries and keys that they are products of. */
 #include "analyzer/patterns/attention.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/allocator/torch.h"
+#include "analyzer/base/heap.h"
 #include "analyzer/patterns/patterns_thresholds.h"
 #include "analyzer/stacks/element.h"
 
@@ -238,11 +240,34 @@ static bool same_matrices(const struct attention_product *a, const struct attent
 	return a->rows == b->rows && a->columns == b->columns;
 }
 
+/* Products that were asked about, by where they were made: each of a model's layers has the same few. */
+struct answers {
+	struct answer {
+		struct attention_product p;
+		uint32_t stack;
+		bool has_factors;
+	} *answer;
+	size_t nr, room;
+};
+
+static bool has_known_factors(struct answers *known, const struct moment *at, const struct attention_product *p, uint32_t stack)
+{
+	for (size_t i = known->nr; i-- > 0;) {
+		const struct answer *one = &known->answer[i];
+
+		if (one->stack == stack && one->p.nr == p->nr && same_matrices(&one->p, p) && one->p.batch == p->batch)
+			return one->has_factors;
+	}
+	known->answer = heap_grow(known->answer, &known->room, known->nr + 1, sizeof(*known->answer));
+	known->answer[known->nr] = (struct answer){ *p, stack, has_factors(at, p, stack) };
+	return known->answer[known->nr++].has_factors;
+}
+
 static void find_matrices(const struct moment *at, struct attention *m)
 {
-	struct attention_product known = { 0 }, p;
-	uint32_t known_stack = 0, stack;
-	bool is_known = false;
+	struct answers known = { 0 };
+	struct attention_product p;
+	uint32_t stack;
 
 	*m = (struct attention){ 0 };
 	for (size_t i = 0; i < at->nr_blocks; i++) {
@@ -254,11 +279,7 @@ static void find_matrices(const struct moment *at, struct attention *m)
 		    (!attention_is_square(&p) && (!has_heads(&p) || b->life.size < at->allocated / ATTENTION_SMALL_PART)))
 			continue;
 		stack = b->life.birth.stack;
-		if (!same_matrices(&p, &known) || p.nr != known.nr || stack != known_stack)
-			is_known = has_factors(at, &p, stack);
-		known = p;
-		known_stack = stack;
-		if (!is_known || !is_told(at, &p, stack))
+		if (!has_known_factors(&known, at, &p, stack) || !is_told(at, &p, stack))
 			continue;
 		if (!same_matrices(&p, &m->each))
 			*m = (struct attention){ .each = p, .largest = i };
@@ -273,6 +294,7 @@ static void find_matrices(const struct moment *at, struct attention *m)
 		m->has_scores |= strcmp(element_name(s->element_type), "bool") && !is_fused(at, stack);
 		m->is_asked |= torch_rounded(s->bytes) == torch_rounded(at->request.bytes);
 	}
+	free(known.answer);
 }
 
 /* Is the request for a mask: one matrix for each sample, asked for by fused attention? */
