@@ -127,12 +127,14 @@ static const uint8_t element_bytes[] = {
 static bool is_product(const char *sizes, uint64_t elements)
 {
 	uint64_t nr = (uint64_t)py_long(sizes, 0), product = 1;
-	const void *size, *far = nr > SIZES_INLINE ? py_pointer(sizes, 8) : NULL;
+	const char *far = py_pointer(sizes, 8);
 
 	if (nr > DIMENSIONS_MAX)
 		return false;
 	for (uint64_t i = 0; i < nr; i++) {
-		if (!census_read_word((far ? (const char *)far : sizes + 8) + i * 8, &size) ||
+		const void *size = py_pointer(sizes, 8 + 8 * (long)(i % SIZES_INLINE));
+
+		if ((nr > SIZES_INLINE && !census_read_word(far + 8 * i, &size)) ||
 		    __builtin_mul_overflow(product, (uint64_t)(uintptr_t)size, &product))
 			return false;
 	}

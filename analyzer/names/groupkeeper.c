@@ -40,7 +40,7 @@ bool groupkeeper_growing(struct keeper *k, const struct namegroup *g)
 			      objectname_keepers(all, GROUPKEEPER_MOST, g->named.census->census, g->named.object) : 0;
 
 	for (uint32_t i = 0; i < nr; i++) {
-		if (!keeper_has_entries(&all[i]) || !names_has_grown(g->named.census->all, &all[i]))
+		if (!keeper_has_entries(&all[i]) || names_growth_of(g->named.census->all, &all[i]) != NAMES_GREW)
 			continue;
 		*k = all[i];
 		return true;

@@ -7,8 +7,6 @@
 #include "analyzer/names/groupkeeper.h"
 #include "analyzer/names/hookname.h"
 
-#define LENGTHS_ASKED 16 /* the latest censuses */
-
 /* As it stands in the program: no pattern, nothing that only a class is known of. */
 static bool is_code(const char *name)
 {
@@ -31,13 +29,10 @@ static const char *bound_of(const struct keeper *k)
 	return k->kind == TFMT_KIND_DICT || k->kind == TFMT_KIND_SET ? " or a bound" : "";
 }
 
-/* Has it had as many entries in each census that knows it? Then what it has is replaced, and grows in another way. */
+/* Has it as many entries from census to census? Then what it has is replaced, and grows in another way. */
 static bool stays_as_long(const struct namegroup *g, const struct keeper *k)
 {
-	uint64_t length[LENGTHS_ASKED];
-	uint32_t nr = k->has_bound ? 0 : names_lengths(g->named.census->all, k, length, LENGTHS_ASKED);
-
-	return nr > 1 && length[nr - 1] <= length[0];
+	return !k->has_bound && names_growth_of(g->named.census->all, k) == NAMES_STAYED;
 }
 
 /* What a container is to be given, or to be done with it. */

@@ -370,17 +370,22 @@ uint32_t names_lengths(const struct names *n, const struct keeper *k, uint64_t *
 	return nr;
 }
 
-bool names_has_grown(const struct names *n, const struct keeper *k)
+enum names_growth names_growth_of(const struct names *n, const struct keeper *k)
 {
 	uint64_t first = 0, last = 0;
+	uint32_t nr = 0;
 
 	for (size_t i = 0; i < n->nr_censuses; i++) {
 		const struct tfmt_object_facts *o = find_alike(n->census[i].census, k);
 
-		first = first ? first : o ? o->length : 0;
-		last = o ? o->length : last;
+		if (!o)
+			continue;
+		first = nr++ ? first : o->length;
+		last = o->length;
 	}
-	return last > first;
+	if (nr < 2)
+		return NAMES_UNKNOWN;
+	return last > first ? NAMES_GREW : NAMES_STAYED;
 }
 
 bool names_saw(const struct names *n, const struct names_block *block)

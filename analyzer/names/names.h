@@ -104,8 +104,9 @@ bool names_find(struct named *out, const struct names *n, const struct names_blo
  */
 uint32_t names_lengths(const struct names *n, const struct keeper *k, uint64_t *length, uint32_t max);
 
-/* Has it had more entries in the latest census that knows it than in the first? */
-bool names_has_grown(const struct names *n, const struct keeper *k);
+/* Has it more entries in the latest census that knows it than in the first? Fewer than two that do tell nothing. */
+enum names_growth { NAMES_UNKNOWN, NAMES_GREW, NAMES_STAYED };
+enum names_growth names_growth_of(const struct names *n, const struct keeper *k);
 
 /* Has any census seen it? */
 bool names_saw(const struct names *n, const struct names_block *block);

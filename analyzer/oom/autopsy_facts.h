@@ -8,6 +8,8 @@
 
 #include "analyzer/oom/autopsy.h"
 
+#define AUTOPSY_PARTS 8 /* in which advice has something computed, one part after the other; a figure for what it says */
+
 /* ---- the blocks ------------------------------------------------------------------------------ */
 
 /* Whose blocks one of a->categories is among: its stacks, its shape. */

@@ -11,7 +11,6 @@
 #define INT64 4
 #define FLOAT64 7
 #define COMPLEX128 10
-#define PARTS 8 /* in which a tensor may be computed one after the other */
 
 /* What only makes room, or numbers of its own, or brings a tensor from elsewhere: nothing is computed that has parts. */
 static bool is_creation(const char *operation)
@@ -26,9 +25,9 @@ static bool is_creation(const char *operation)
 
 void autopsy_advise_parts(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes)
 {
-	if (f->has_site && !strcmp(a->operation, "one_hot") && bytes == a->failure->asked)
+	if (!strcmp(a->operation, "one_hot") && bytes == a->failure->asked)
 		autopsy_advise(f, SAID(one_hot_advice, fact_bytes("bytes", bytes)));
-	autopsy_advise(f, SAID(spike_advice, fact_count("parts", PARTS), fact_bytes("saved", bytes - bytes / PARTS)));
+	autopsy_advise(f, SAID(spike_advice, fact_count("parts", AUTOPSY_PARTS), fact_bytes("saved", bytes - bytes / AUTOPSY_PARTS)));
 }
 
 /* What is in elements of eight bytes, or of twice eight, though half as many or fewer would mostly do. */
@@ -168,8 +167,9 @@ void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
 		most = a->categories.block[i].life.size > most ? a->categories.block[i].life.size : most;
 	if (a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
 		shape_text(shape, &asked);
-	autopsy_evidence(f, SAID(whole_exceeds_all, fact_name("operation", a->operation),
-				 fact_if(*shape, fact_name("shape", shape)), fact_bytes("most", most)));
+	if (most)
+		autopsy_evidence(f, SAID(whole_exceeds_all, fact_name("operation", a->operation),
+					 fact_if(*shape, fact_name("shape", shape)), fact_bytes("most", most)));
 	autopsy_advise_parts(a, f, a->failure->asked);
 }
 

@@ -10,7 +10,6 @@
 #define FLOAT16 5
 #define FLOAT32 6
 #define BFLOAT16 15
-#define PARTS 8 /* in which they may be computed one after the other */
 
 struct logits {
 	uint64_t wide, asked; /* in float32: bytes that are there, and of the request */
@@ -149,7 +148,7 @@ static void say_logits(struct autopsy_finding *f, const struct logits *l)
  */
 bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
 {
-	struct fact parts = fact_count("parts", PARTS), saved;
+	struct fact parts = fact_count("parts", AUTOPSY_PARTS), saved;
 	struct logits l;
 
 	find_logits(&l, a);
@@ -166,7 +165,7 @@ bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
 	say_logits(f, &l);
 	autopsy_evidence(f, SAID(logits_rows, fact_count("rows", l.rows), fact_count("vocabulary", l.vocabulary),
 				 fact_bytes("half", 2 * l.rows * l.vocabulary)));
-	saved = fact_bytes("saved", f->bytes - f->bytes / PARTS);
+	saved = fact_bytes("saved", f->bytes - f->bytes / AUTOPSY_PARTS);
 	autopsy_advise(f, l.have_graph ? SAID(logits_advice, parts, saved) : SAID(logits_needed_advice, parts, saved));
 	return true;
 }

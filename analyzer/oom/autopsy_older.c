@@ -6,7 +6,6 @@
  * earlier one made, shape by shape, and nothing has called that since, the program has gone on to the new one: what holds the
  * old one is a fact of a census, without which nothing is said.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +13,6 @@
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/autopsy_holder.h"
 #include "analyzer/stacks/sourceline.h"
-
-#define CLASS_NAME_MAX 256
 
 struct parameter {
 	size_t block;
@@ -159,15 +156,15 @@ static bool has_own_forward(const struct autopsy *a, const char *class_name)
 {
 	const struct tfmt_reader *reader = a->device->process->reader;
 	uint32_t end = TFMT_STACK_FIRST + tfmt_reader_nr_definitions(reader);
-	char name[CLASS_NAME_MAX];
+	size_t len = strlen(class_name);
 	struct tfmt_frame frame;
 	struct tfmt_code code;
 
-	snprintf(name, sizeof(name), "%s.forward", class_name);
 	for (uint32_t id = TFMT_STACK_FIRST; id < end; id++)
 		if (tfmt_reader_frame(reader, id, &frame) &&
 		    (frame.kind == TFMT_FRAME_PYTHON || frame.kind == TFMT_FRAME_PYTHON_ENTRY) &&
-		    tfmt_reader_code(reader, (uint32_t)frame.a, &code) && !strcmp(code.name, name) && !is_of_framework(a, id))
+		    tfmt_reader_code(reader, (uint32_t)frame.a, &code) && !strncmp(code.name, class_name, len) &&
+		    !strcmp(code.name + len, ".forward") && !is_of_framework(a, id))
 			return true;
 	return false;
 }

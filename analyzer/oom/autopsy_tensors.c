@@ -12,7 +12,6 @@
 #define FLOAT32 6
 #define COMPLEX64 9
 #define BFLOAT16 15
-#define PARTS 8 /* in which a tensor may be computed one after the other */
 
 /* ---- Fourier transforms ---------------------------------------------------------------------- */
 
@@ -61,7 +60,7 @@ bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f)
 	if (spectrum >= 0)
 		autopsy_evidence(f, SAID(fft_spectrum, fact_name("shape", shape_text(shape, &a->block[spectrum].shape)),
 					 fact_bytes("bytes", a->categories.block[spectrum].life.size)));
-	parts = a->block[source].shape.dims[0] < PARTS ? a->block[source].shape.dims[0] : PARTS;
+	parts = a->block[source].shape.dims[0] < AUTOPSY_PARTS ? a->block[source].shape.dims[0] : AUTOPSY_PARTS;
 	if (parts > 1)
 		autopsy_advise(f, SAID(fft_advice, fact_count("parts", parts),
 				       fact_bytes("saved", f->bytes - f->bytes / parts)));
@@ -120,7 +119,7 @@ bool autopsy_is_contiguous_copy(const struct autopsy *a, struct autopsy_finding 
 	autopsy_at_request(a, f);
 	autopsy_say(f, SAID(copy_of_order, fact_bytes("bytes", f->bytes)));
 	say_original(a, f, (size_t)original);
-	autopsy_advise(f, SAID(copy_advice, fact_count("parts", PARTS), fact_bytes("saved", f->bytes - f->bytes / PARTS)));
+	autopsy_advise(f, SAID(copy_advice, fact_count("parts", AUTOPSY_PARTS), fact_bytes("saved", f->bytes - f->bytes / AUTOPSY_PARTS)));
 	return true;
 }
 

@@ -491,4 +491,15 @@ def two_models():
     predict_noise(60000).backward()
 
 
+def long_document():
+    """Documents of a page or two; one of them is a book."""
+    model = nn.Sequential(*[Attention(256, 8) for _ in range(4)]).to(DEVICE)
+    optimizer = torch.optim.AdamW(model.parameters())
+    for i in range(40):
+        pages = torch.randn(4, 8 * (700 if i == 30 else 20 + 7 * i % 40), 256, device=DEVICE)  # planted: long_document
+        model(pages).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 globals()[sys.argv[1]]()

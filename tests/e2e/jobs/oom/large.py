@@ -35,29 +35,6 @@ def baskets():
     return model(counts.float())
 
 
-class Attention(nn.Module):
-    """As it is written down, with its matrix."""
-
-    def __init__(self, width, heads):
-        super().__init__()
-        self.heads, self.qkv, self.out = heads, nn.Linear(width, 3 * width), nn.Linear(width, width)
-
-    def forward(self, h):
-        b, t, w = h.shape
-        q, k, v = self.qkv(h).view(b, t, 3, self.heads, w // self.heads).permute(2, 0, 3, 1, 4)
-        weights = (q @ k.transpose(-1, -2) / (w // self.heads) ** 0.5).softmax(-1)
-        return self.out((weights @ v).transpose(1, 2).reshape(b, t, w))
-
-
-def long_document():
-    """Documents of a page or two; one of them is a book."""
-    model = nn.Sequential(*[Attention(256, 8) for _ in range(4)]).to(DEVICE)
-    optimizer = torch.optim.AdamW(model.parameters())
-    for i in range(40):
-        pages = torch.randn(4, 8 * (700 if i == 30 else 20 + 7 * i % 40), 256, device=DEVICE)  # planted: long_document
-        train(model, optimizer, pages)
-
-
 def targets():
     """Targets have a dimension less than what they are compared with; points come to the set from round to round."""
     model = nn.Linear(64, 1).to(DEVICE)
