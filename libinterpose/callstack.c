@@ -13,12 +13,10 @@
 #include "pycode.h"
 #include "pyframes.h"
 #include "pywatch.h"
+#include "stackmemo.h"
 #include "stacktree.h"
 #include "unwind_known.h"
 
-#define MEMO_BITS 10
-#define MEMO_WAYS 4
-#define NODE_BITS 8
 #define PATH_MAX_STEPS (PYFRAMES_MAX + 1)
 #define NODE_BASE_MAX 2048u /* frames below a node */
 
@@ -60,14 +58,7 @@ struct callstack {
 	struct unwind_thread unwinding;
 	struct unwind_known known;
 	uint32_t native_leaf; /* the step whose address is one into its call */
-	struct memo {
-		uint64_t hash;
-		uint32_t id; /* 0 = none here */
-	} memo[1 << MEMO_BITS][MEMO_WAYS];
-	struct node_memo {
-		uint32_t older, name, id; /* id 0 = none here */
-		bool from_forward;
-	} node[1 << NODE_BITS];
+	struct stackmemo path_ids, node_ids; /* of paths by their last step's hash, of nodes by node_key() */
 };
 
 void callstack_init(void)
@@ -157,20 +148,15 @@ static IP_COLD uint32_t path_lookup(struct path *p, uint32_t n)
 static inline uint32_t path_id(struct callstack *cs, struct path *p, uint32_t n)
 {
 	struct step *last = &p->step[n - 1];
-	struct memo *set = cs->memo[last->hash >> (64 - MEMO_BITS)], *m = set;
+	struct stackmemo_entry *known;
 
 	if (last->node)
 		return last->node;
-	while (m < set + MEMO_WAYS && m->id && m->hash != last->hash)
-		m++;
-	if (m == set + MEMO_WAYS) /* full: any may go */
-		m = &set[last->hash % MEMO_WAYS];
-	if (!m->id || m->hash != last->hash) {
-		m->hash = last->hash;
-		m->id = path_lookup(p, n);
-	}
-	last->node = m->id;
-	return m->id;
+	known = stackmemo_find(&cs->path_ids, last->hash);
+	if (!known->id)
+		known->id = path_lookup(p, n);
+	last->node = known->id;
+	return last->node;
 }
 
 /* ---- Python ------------------------------------------------------------------------------------ */
@@ -368,19 +354,20 @@ static uint32_t node_base(uint32_t older)
 	return depth <= NODE_BASE_MAX ? older : stacktree_child(STACKTREE_ROOT, TFMT_FRAME_CUT, depth, 0);
 }
 
+/* The names of nodes are a program's first strings: their ids are small numbers. */
+static inline uint64_t node_key(uint32_t older, uint32_t name, bool from_forward)
+{
+	return (uint64_t)older << 32 | name << 1 | from_forward;
+}
+
 /* The tree is everybody's and wide: what a thread needs of it again and again lies closer together here. */
 uint32_t callstack_node(struct callstack *cs, uint32_t older, uint32_t name, bool from_forward)
 {
-	uint64_t key = ((uint64_t)older << 32 | name) + from_forward;
-	struct node_memo *m = &cs->node[key * 0x9e3779b97f4a7c15ull >> (64 - NODE_BITS)];
+	struct stackmemo_entry *known = stackmemo_find(&cs->node_ids, node_key(older, name, from_forward));
 
-	if (!m->id || m->older != older || m->name != name || m->from_forward != from_forward) {
-		m->id = stacktree_child(node_base(older), TFMT_FRAME_NODE, name, from_forward);
-		m->older = older;
-		m->name = name;
-		m->from_forward = from_forward;
-	}
-	return m->id;
+	if (!known->id)
+		known->id = stacktree_child(node_base(older), TFMT_FRAME_NODE, name, from_forward);
+	return known->id;
 }
 
 /* ---- native ------------------------------------------------------------------------------------ */

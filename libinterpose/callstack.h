@@ -26,7 +26,7 @@ void callstack_init(void);
  */
 void callstack_start(enum unwind_choice unwinder);
 
-/* Caches for stacks: a MiB from ip_map, of which little is touched; NULL without memory. */
+/* Caches for stacks: two MiB from ip_map, of which little is touched; NULL without memory. */
 struct callstack *callstack_thread_new(void);
 void callstack_thread_free(struct callstack *cs); /* NULL allowed */
 

@@ -22,7 +22,10 @@
  */
 void instances_init(void);
 
-/* The id of an object that is alive, 1 or more; its definition is committed. 0: it has none. */
-uint32_t instances_id(const void *object);
+/*
+ * The id of an object that is alive, 1 or more; its definition is committed. 0: it has none. *latest is the calling thread's,
+ * 0 at first: where the one that it asked for before lies.
+ */
+uint32_t instances_id(const void *object, uint32_t *latest);
 
 #endif

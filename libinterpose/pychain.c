@@ -99,16 +99,16 @@ static inline void level_set(struct pychain *c, uint32_t at, const struct pylayo
 	level->instance = 0;
 }
 
-static uint32_t instance_of(const struct pylayout *l, uintptr_t module)
+static uint32_t instance_of(struct pychain *c, const struct pylayout *l, uintptr_t module)
 {
-	return instances_id((const void *)(module & ~(uintptr_t)l->tag));
+	return instances_id((const void *)(module & ~(uintptr_t)l->tag), &c->latest_instance);
 }
 
 /* Another module than the one that was called. */
 static __attribute__((noinline)) void change_module(struct pychain *c, const struct pylayout *l, struct pycall *call)
 {
 	call->module = *call->argument;
-	pychain_level(c, call->level)->instance = instance_of(l, call->module);
+	pychain_level(c, call->level)->instance = instance_of(c, l, call->module);
 	if (call->level <= c->kept)
 		c->kept = call->level - 1;
 }
@@ -120,7 +120,7 @@ static void note_module(struct pychain *c, const struct pylayout *l, uint32_t at
 
 	if (c->nr_calls == PYCHAIN_CALLS)
 		return;
-	pychain_level(c, at)->instance = instance_of(l, *argument);
+	pychain_level(c, at)->instance = instance_of(c, l, *argument);
 	c->call[c->nr_calls++] = (struct pycall){ argument, *argument, at };
 }
 

@@ -79,6 +79,7 @@ struct pychain {
 	bool apart;           /* the chain has ended without `until` */
 	uint16_t place[PYCHAIN_PLACES]; /* hash of a frame's address -> level */
 	uint32_t nr_calls;
+	uint32_t latest_instance; /* of instances_id() */
 	struct pycall call[PYCHAIN_CALLS]; /* of the levels, by level */
 	struct pyspot spot[]; /* of the levels; the root is level 1, no frame is level 0 */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stackpool: whose stack caches a thread uses. A thread's own ones are a MiB, and a dozen of its pages are touched by the
+ * stackpool: whose stack caches a thread uses. A thread's own ones are two MiB, and a dozen of its pages are touched by the
  * first event: for a program that begins a thousand threads that is most of what recording costs. So a thread gets
  * them only when it has recorded a while; until then it takes, for each stack, those of a small pool that nobody is
  * using. Rules, code and paths that other threads have met are known there already.

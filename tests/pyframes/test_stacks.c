@@ -188,11 +188,13 @@ struct fake_object {
 	const struct fake_type *type;
 };
 
+static uint32_t latest; /* of instances_id() */
+
 static void test_an_object_has_one_id_and_its_class(void **state)
 {
 	static const struct fake_type linear = { .name = "Linear" }, conv = { .name = "Conv2d" };
 	struct fake_object a = { .type = &linear }, b = { .type = &linear };
-	uint32_t id = instances_id(&a);
+	uint32_t id = instances_id(&a, &latest);
 	const uint8_t *p = modules[id].payload;
 
 	(void)state;
@@ -201,13 +203,13 @@ static void test_an_object_has_one_id_and_its_class(void **state)
 	assert_int_equal(take_varint(&p), 6);
 	assert_memory_equal(p, "Linear", 6);
 	assert_ptr_equal(p + 6, modules[id].payload + modules[id].len);
-	assert_int_equal(instances_id(&b), 2);
-	assert_int_equal(instances_id(&a), 1);
+	assert_int_equal(instances_id(&b, &latest), 2);
+	assert_int_equal(instances_id(&a, &latest), 1);
 	a.type = &conv; /* another object lies there */
-	assert_int_equal(instances_id(&a), 3);
+	assert_int_equal(instances_id(&a, &latest), 3);
 	a.type = &linear;
-	assert_int_equal(instances_id(&a), 1);
-	assert_int_equal(instances_id(NULL), 0);
+	assert_int_equal(instances_id(&a, &latest), 1);
+	assert_int_equal(instances_id(NULL, &latest), 0);
 	assert_int_equal(atomic_load(&nr_modules), 3);
 }
 
@@ -221,12 +223,12 @@ static void test_of_too_many_objects_the_last_have_no_id(void **state)
 	for (uint32_t i = 0; i <= INSTANCES_MAX; i++)
 		object[i].type = &type;
 	atomic_store(&refusing, true);
-	assert_int_equal(instances_id(&object[0]), 0);
+	assert_int_equal(instances_id(&object[0], &latest), 0);
 	atomic_store(&refusing, false);
 	for (uint32_t i = 0; i < INSTANCES_MAX; i++)
-		assert_int_equal(instances_id(&object[i]), i + 1);
-	assert_int_equal(instances_id(&object[INSTANCES_MAX]), 0);
-	assert_int_equal(instances_id(&object[5]), 6);
+		assert_int_equal(instances_id(&object[i], &latest), i + 1);
+	assert_int_equal(instances_id(&object[INSTANCES_MAX], &latest), 0);
+	assert_int_equal(instances_id(&object[5], &latest), 6);
 	free(object);
 }
 
