@@ -332,15 +332,12 @@ static uint32_t callers_stack(struct ip_thread *t, struct open_node *n)
 	return n->frame ? python_stack(t, n->frame, open_node_outer(t, n)) : STACKTREE_ROOT;
 }
 
-/* A running node as a frame, on what made it or on what runs it; 0 if it has none. */
-static uint32_t node_stack(struct ip_thread *t, struct open_node *n)
+/* What node_stack() gives, of a node that nobody has asked about yet. */
+static IP_COLD uint32_t find_node_stack(struct ip_thread *t, struct open_node *n)
 {
-	uint32_t name, forward, older;
+	uint32_t name = node_name(t, n), forward, older;
 	struct callstack *cs;
 
-	if (n->stack && n->generation == ip_recorder->generation)
-		return n->stack;
-	name = node_name(t, n);
 	if (!name)
 		return 0;
 	forward = made_at(n);
@@ -356,13 +353,23 @@ static uint32_t node_stack(struct ip_thread *t, struct open_node *n)
 	return n->stack;
 }
 
+/* A running node as a frame, on what made it or on what runs it; 0 if it has none. */
+static inline uint32_t node_stack(struct ip_thread *t, struct open_node *n)
+{
+	return n->stack && n->generation == ip_recorder->generation ? n->stack : find_node_stack(t, n);
+}
+
 /* The Python stack from a frame (NULL: the newest) on, inside the node n (NULL: none). */
 static uint32_t python_stack(struct ip_thread *t, const void *from, struct open_node *n)
 {
-	uint32_t base = n ? node_stack(t, n) : STACKTREE_ROOT;
-	struct callstack *cs = stackpool_take(t);
-	uint32_t id = cs ? callstack_python_from(cs, base, from, base ? n->frame : NULL) : TFMT_STACK_NOT_CAPTURED;
+	uint32_t base = n ? node_stack(t, n) : STACKTREE_ROOT, id;
+	const void *newest = from ? from : pyframes_newest(), *until = base ? n->frame : NULL;
+	struct callstack *cs;
 
+	if (!newest || newest == until)
+		return callstack_without_python(base);
+	cs = stackpool_take(t);
+	id = cs ? callstack_python_from(cs, base, newest, until) : TFMT_STACK_NOT_CAPTURED;
 	stackpool_give(t, cs);
 	return id;
 }

@@ -291,16 +291,13 @@ static uint32_t path_of_frames(struct callstack *cs, const struct pyframes *f)
 	return n;
 }
 
-uint32_t callstack_python_from(struct callstack *cs, uint32_t base, const void *from, const void *until)
+uint32_t callstack_python_from(struct callstack *cs, uint32_t base, const void *newest, const void *until)
 {
-	const void *newest = from ? from : pyframes_newest();
-	uint32_t none = base ? base : TFMT_STACK_NO_PYTHON, n, id, shown;
+	uint32_t none = callstack_without_python(base), n, id, shown;
 	struct path *p = &cs->python;
 	bool same_base = p->base == base, apart;
 	struct pychain *c;
 
-	if (!newest || newest == until)
-		return none;
 	p->base = base;
 	if (update_chain(cs, newest, until)) {
 		c = cs->chain;
@@ -340,7 +337,10 @@ uint32_t callstack_python_from(struct callstack *cs, uint32_t base, const void *
 
 uint32_t callstack_python(struct callstack *cs)
 {
-	return callstack_python_from(cs, STACKTREE_ROOT, NULL, NULL);
+	const void *newest = pyframes_newest();
+
+	return newest ? callstack_python_from(cs, STACKTREE_ROOT, newest, NULL) :
+			callstack_without_python(STACKTREE_ROOT);
 }
 
 /*

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tracefmt/tracefmt.h"
 #include "unwind.h"
 
 struct callstack;
@@ -39,14 +40,19 @@ void callstack_thread_change(struct callstack *cs);
  */
 uint32_t callstack_python(struct callstack *cs);
 
+/* The stack `base` (STACKTREE_ROOT = 0: none) where no Python runs further in. */
+static inline uint32_t callstack_without_python(uint32_t base)
+{
+	return base ? base : TFMT_STACK_NO_PYTHON;
+}
+
 /*
- * The same with the stack `base` (STACKTREE_ROOT = 0: none) in place of the older frames: only those from
- * `from` (NULL: the newest) to the one before `until` (NULL: the oldest) are walked, both met by
- * pyframes_newest() further up this thread's stack. Without any, `base` itself. CALLSTACK_APART if `until` is not
- * among the frames further up: what it stands for is on another stack.
+ * The same with the stack `base` in place of the older frames: only those from `newest` (not NULL) to the one before
+ * `until` (another one; NULL: to the oldest) are walked, both met by pyframes_newest(), `until` further up this thread's
+ * stack. CALLSTACK_APART if `until` is not among the frames further up: what it stands for is on another stack.
  */
 #define CALLSTACK_APART UINT32_MAX
-uint32_t callstack_python_from(struct callstack *cs, uint32_t base, const void *from, const void *until);
+uint32_t callstack_python_from(struct callstack *cs, uint32_t base, const void *newest, const void *until);
 
 /*
  * The stack `older` (STACKTREE_ROOT = 0: none) with an autograd node as its newest frame; `name` is the string id of

@@ -19,10 +19,9 @@ static struct {
 	void *(*thread_state)(void);
 	int (*is_initialized)(void);
 	const char *runtime, *runtime_end; /* _PyRuntime */
-	bool was_initialized;
-	const void *(*newest_interpreter)(void); /* as in struct pyframes_known, of versions up to 3.11 */
-	const void *(*current_state)(void);     /* of the thread that holds the GIL */
-	const void *(*main_interpreter)(void);
+	const void *(*newest_interpreter)(void), *(*main_interpreter)(void); /* both or none */
+	_Atomic bool is_searched;           /* for where the two lie */
+	const void *(*current_state)(void); /* of the thread that holds the GIL; until 3.11 */
 	char support[128];
 } python = { .support = "no Python" };
 struct pyframes_known pyframes_known;
@@ -127,14 +126,50 @@ static void find_interpreters(void *handle, unsigned minor)
 
 	if (!newest || !main)
 		return;
-	if (minor <= 11) {
+	if (minor <= 11)
 		python.current_state = (const void *(*)(void))dlsym(handle, "_PyThreadState_UncheckedGet");
-		python.newest_interpreter = newest;
-		python.main_interpreter = main;
-	} else {
-		pyframes_known.main_interpreter = main;
-		pyframes_known.newest_interpreter = newest;
+	else
+		pyframes_known.changes_interpreters = true;
+	python.newest_interpreter = newest;
+	python.main_interpreter = main;
+}
+
+/*
+ * _PyRuntime keeps the newest interpreter and, next to it, the main one, not far from its beginning. While there is but one
+ * they are two equal words in a row, which nothing else there is.
+ */
+#define INTERPRETERS_WITHIN 4096u
+
+static IP_COLD void find_interpreter_words(const void *one)
+{
+	const char *end = python.runtime_end;
+	const void *const *word = (const void *const *)python.runtime, *const *found = NULL;
+	unsigned nr = 0;
+
+	if (!python.runtime || atomic_exchange(&python.is_searched, true))
+		return;
+	if (end - python.runtime > INTERPRETERS_WITHIN)
+		end = python.runtime + INTERPRETERS_WITHIN;
+	for (; (const char *)(word + 2) <= end; word++) {
+		if (word[0] == one && word[1] == one) {
+			found = word;
+			nr++;
+		}
 	}
+	if (nr == 1)
+		__atomic_store_n(&pyframes_known.interpreters, found, __ATOMIC_RELAXED);
+}
+
+bool pyframes_are_several_asked(void)
+{
+	const void *newest = python.newest_interpreter ? python.newest_interpreter() : NULL;
+
+	if (!newest)
+		return false;
+	if (newest != python.main_interpreter())
+		return true;
+	find_interpreter_words(newest);
+	return false;
 }
 
 /* Fetch what a walk needs. NULL, or why frames of this version cannot be read. */
@@ -269,8 +304,8 @@ static inline bool within(const void *p, uint64_t low, uint64_t high)
 
 static inline void note_initialized(void)
 {
-	if (!__atomic_load_n(&python.was_initialized, __ATOMIC_RELAXED))
-		__atomic_store_n(&python.was_initialized, true, __ATOMIC_RELAXED);
+	if (!__atomic_load_n(&pyframes_known.was_initialized, __ATOMIC_RELAXED))
+		__atomic_store_n(&pyframes_known.was_initialized, true, __ATOMIC_RELAXED);
 }
 
 static inline bool is_initialized(void)
@@ -281,12 +316,12 @@ static inline bool is_initialized(void)
 }
 
 /* Py_FinalizeEx ends the state of being initialised in the moment in which it begins to finalise. */
-bool pyframes_finalizing(void)
+bool pyframes_finalizing_asked(void)
 {
 	if (!python.is_initialized)
 		return false;
 	if (!is_initialized())
-		return __atomic_load_n(&python.was_initialized, __ATOMIC_RELAXED);
+		return __atomic_load_n(&pyframes_known.was_initialized, __ATOMIC_RELAXED);
 	note_initialized();
 	return false;
 }
@@ -332,16 +367,13 @@ const void *pyframes_newest_asked(void)
 	return state ? pyframe_newest_of(pyframes_layout(), state) : NULL;
 }
 
-bool pyframes_still_there(void)
+bool pyframes_still_there_asked(void)
 {
 	return is_initialized();
 }
 
-/* As long as there is no sub-interpreter, the newest interpreter is the main one. */
-bool pyframes_may_be_inside_another(void)
+bool pyframes_may_be_inside(void)
 {
-	if (!python.newest_interpreter || python.newest_interpreter() == python.main_interpreter())
-		return false;
 	return !python.current_state || python.current_state() != thread_state();
 }
 

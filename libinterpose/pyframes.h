@@ -43,8 +43,9 @@ void pyframes_init(bool retry);
 struct pyframes_known {
 	const struct pylayout *layout;
 	const int *initialized; /* what Py_IsInitialized() returns, where that can be read: Python 3.11 and later */
-	/* The newest of all interpreters, and the main one; NULL where a thread's state is that of one interpreter alone. */
-	const void *(*newest_interpreter)(void), *(*main_interpreter)(void);
+	bool was_initialized;   /* atomic: it has been seen so */
+	bool changes_interpreters; /* a thread's state is that of the interpreter it runs, from Python 3.12 on; else always of one */
+	const void *const *interpreters; /* atomic: where Python has the newest one of all and, after it, the main one */
 };
 extern struct pyframes_known pyframes_known;
 
@@ -86,12 +87,19 @@ static inline void pyframes_release(const void *held_before)
 const void *pyframes_newest_asked(void);
 static inline const void *pyframes_newest(void);
 
-/* There are sub-interpreters, between which a thread may change: what was known of its state need not hold. */
+/* There are sub-interpreters. As long as there are none, the newest interpreter is the main one. */
+bool pyframes_are_several_asked(void);
+static inline bool pyframes_are_several(void)
+{
+	const void *const *i = __atomic_load_n(&pyframes_known.interpreters, __ATOMIC_RELAXED);
+
+	return i ? __atomic_load_n(&i[0], __ATOMIC_RELAXED) != i[1] : pyframes_are_several_asked();
+}
+
+/* There are, and a thread may change between them: what was known of its state need not hold. */
 static inline bool pyframes_in_several(void)
 {
-	const struct pyframes_known *k = &pyframes_known;
-
-	return k->newest_interpreter && k->newest_interpreter() != k->main_interpreter();
+	return pyframes_known.changes_interpreters && pyframes_are_several();
 }
 
 /*
@@ -109,17 +117,36 @@ uint32_t pyframes_nr_cut(uint32_t total);
  * Whether what a walk has just read can be believed: the interpreter is still initialised. Threads that finalisation
  * does not wait for may be inside a walk when it begins, and then frees what they read.
  */
-bool pyframes_still_there(void);
+bool pyframes_still_there_asked(void);
+static inline bool pyframes_still_there(void)
+{
+	const int *known = pyframes_known.initialized;
+
+	return known ? __atomic_load_n(known, __ATOMIC_RELAXED) : pyframes_still_there_asked();
+}
 
 /*
  * The calling thread may be running a sub-interpreter, whose frames are not seen: those seen are of the code that has
  * entered it. Until Python 3.11 nothing that can be read without the GIL tells; false in a process that has none, and
  * where the thread holds the GIL in the interpreter that is seen.
  */
-bool pyframes_may_be_inside_another(void);
+bool pyframes_may_be_inside(void);
+static inline bool pyframes_may_be_inside_another(void)
+{
+	return !pyframes_known.changes_interpreters && pyframes_are_several() && pyframes_may_be_inside();
+}
 
 /* The interpreter is finalising, or was initialised and is so no more: what happens is not the program's own doing. */
-bool pyframes_finalizing(void);
+bool pyframes_finalizing_asked(void);
+static inline bool pyframes_finalizing(void)
+{
+	const struct pyframes_known *k = &pyframes_known;
+
+	if (k->initialized && __atomic_load_n(k->initialized, __ATOMIC_RELAXED) &&
+	    __atomic_load_n(&k->was_initialized, __ATOMIC_RELAXED))
+		return false;
+	return pyframes_finalizing_asked();
+}
 
 /* "supported: 3.11.7", "unsupported: Python 3.7.1 ...", "no Python". Static storage. */
 const char *pyframes_support(void);

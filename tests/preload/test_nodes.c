@@ -112,6 +112,11 @@ const void *pyframes_newest_asked(void)
 	return NULL;
 }
 
+bool pyframes_are_several_asked(void)
+{
+	return false;
+}
+
 static bool is_certain = true;
 
 bool open_pass_drop_gone(struct ip_thread *t, const struct unwind_registers *at, uint32_t *depth)

@@ -31,8 +31,16 @@ static struct kept frames[IDS_MAX], objects[IDS_MAX], modules[IDS_MAX];
 static _Atomic uint32_t nr_frames, nr_objects, nr_modules;
 static _Atomic bool refusing;
 
+struct pyframes_known pyframes_known;
+
+/* Nor is there more than one interpreter. */
+bool pyframes_are_several_asked(void)
+{
+	return false;
+}
+
 /* Finalisation has not begun. */
-bool pyframes_still_there(void)
+bool pyframes_still_there_asked(void)
 {
 	return true;
 }
