@@ -156,8 +156,10 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 	struct keeper k, next;
 	const char *text;
 
-	if (!groupkeeper_nearest(&k, &next, g) || g->nr_others) /* it has other names */
+	if (!groupkeeper_nearest(&k, &next, g))
 		return NULL;
+	if (g->nr_others) /* it has other names; of several hooks all are to be removed */
+		return !g->has_unhooked && letgo_is_hook(&hook, g) ? let_go_of_hook(buf, size, NULL, &hook, false) : NULL;
 	switch (g->named.name.root) {
 	case ROOT_CYCLE:
 		snprintf(buf, size, "gc.collect(), or a weakref for one of the references");

@@ -40,6 +40,7 @@ void namegroups_add(struct namegroups *g, const struct named *named, unsigned ki
 	}
 	if (named && named->nr_others > group->nr_others)
 		group->nr_others = named->nr_others;
+	group->has_unhooked |= named && named->nr_others && !named->is_all_hooked;
 	group->bytes += bytes;
 	group->blocks += blocks;
 	group->nodes += named ? named->nodes : 0;

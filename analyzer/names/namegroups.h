@@ -17,6 +17,7 @@ struct namegroup {
 	uint64_t unseen_bytes; /* of blocks of which all tensors are views: what none of them looks at */
 	uint64_t by_kind[NAMEGROUPS_KINDS]; /* the bytes */
 	uint32_t nr_others; /* names that a block of the group has besides, at most */
+	bool has_unhooked;  /* a block that has others is not kept by hooks alone */
 };
 
 /* Zeroed: empty. */

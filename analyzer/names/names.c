@@ -10,6 +10,7 @@
 
 #include "analyzer/base/heap.h"
 #include "analyzer/base/message.h"
+#include "analyzer/names/hookname.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/recording/censusfiles.h"
 #include "analyzer/recording/textset.h"
@@ -284,6 +285,20 @@ static void add_own(struct own *own, const struct names_tensor *t, const struct 
 	own->most = t->own_bytes > own->most ? t->own_bytes : own->most;
 }
 
+/* Do hooks keep all of these tensors, but for those that only C++ holds? */
+static bool are_all_hooked(const struct names_census *c, uint32_t first, uint32_t nr)
+{
+	struct objectname name;
+	struct hookname hook;
+
+	for (uint32_t i = first; i < first + nr; i++) {
+		objectname_find(&name, c->census, c->tensor[i].object);
+		if (name.root != ROOT_NATIVE && !hookname_find(&hook, c->census, c->tensor[i].object))
+			return false;
+	}
+	return true;
+}
+
 /* The best of the tensors in a block of this size, with its name. */
 static void choose(struct named *out, const struct names_census *c, uint64_t size, uint32_t first, uint32_t nr)
 {
@@ -318,6 +333,7 @@ static void choose(struct named *out, const struct names_census *c, uint64_t siz
 
 		out->nr_others += (uint32_t)texts.nr_members - 1 + (own.has_native && !is_base);
 	}
+	out->is_all_hooked = out->nr_others && nr <= TENSORS_ASKED && are_all_hooked(c, first, nr);
 	textset_release(&texts);
 }
 

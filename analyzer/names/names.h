@@ -82,6 +82,7 @@ struct named {
 	const struct names_census *census;
 	uint32_t object;
 	uint32_t nr_others; /* other names of the same block */
+	bool is_all_hooked; /* it has such, and on the way to each name there is a hook */
 	uint32_t holders;   /* as names_tensor has it */
 	enum objectname_use use;
 	bool has_node; /* it has a grad_fn, and keeps all that it was computed of */

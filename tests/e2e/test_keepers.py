@@ -49,6 +49,7 @@ HOOKS = {
     "weight": ("kept", "of the handle that registering the hook of layers.0.weight returned"),
     "shared": ("kept", "of the handle that layers.0.register_forward_hook() returned"),
     "each_layer": ("kept", "of each handle that layers.*.register_forward_hook() returned"),
+    "several": ("kept", "of each handle that layers.*.register_forward_pre_hook() returned"),
     "global_list": ("everything", None),
 }
 

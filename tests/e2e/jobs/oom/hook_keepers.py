@@ -27,6 +27,13 @@ def make_remember_gradient():
     return remember
 
 
+def make_refer(kept):
+    def refer(module, given):
+        kept.append(given[0].detach())
+
+    return refer
+
+
 def put(kept, module, given, out):
     kept.append(given[0].clone())
 
@@ -68,6 +75,11 @@ def shared(layers):
 def each_layer(layers):
     for layer in layers:
         layer.register_forward_hook(make_remember([]))
+
+
+def several(layers):
+    for name in ("first", "second", "third"):
+        layers[0].register_forward_pre_hook(make_refer([name] * len(name)))
 
 
 def global_list(layers):
