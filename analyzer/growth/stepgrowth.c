@@ -377,7 +377,8 @@ static void find_keepers(struct stepgrowth *g, const struct replay_device *d)
 			       g->by == STEPGROWTH_BY_EVENTS ? CERTAINTY_HINT : CERTAINTY_LIKELY;
 	}
 	for (size_t i = 0; i < g->nr_causes; i++)
-		g->cause[i].fills_up = g->cause[i].keeper.bound && !(to_fill >= left); /* NAN: no capacity is known */
+		g->cause[i].fills_up = g->cause[i].keeper.is_state ||
+				       (g->cause[i].keeper.bound && !(to_fill >= left)); /* NAN: no capacity is known */
 }
 
 /* Which of the causes are more than a note? */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/growth/stepkeeper.h"
 
+#include <stdlib.h>
+
 #include "analyzer/names/groupkeeper.h"
-#include "analyzer/purpose/namedblocks.h"
+#include "analyzer/purpose/optimizerstates.h"
 
 /* Each entry has one block of this name: a name of several blocks has one number more than its container. */
 static void find_bound(struct stepkeeper *k, const struct namegroup *g, const struct names *names)
@@ -19,6 +21,36 @@ static void find_bound(struct stepkeeper *k, const struct namegroup *g, const st
 	k->left_bytes = each * (double)(by.bound - entries);
 }
 
+/* What parameters that are trained later get, as where layers are unfrozen one after another. What came after the census has no name. */
+static bool is_state(const struct replay_device *d, uint32_t group)
+{
+	const struct replay_process *p = d->process;
+	enum lives_moment moment = categories_moment(p, d->ordinal, MARK_TENSOR_PEAK);
+	uint32_t stack = books_group(p->books, group)->python_stack;
+	struct optimizerstates states = { 0 };
+	uint64_t bytes = 0, of_states = 0;
+	struct life *life;
+	bool is_once;
+	size_t nr;
+
+	if (!p->names || moment == LIVES_NONE)
+		return false;
+	lives_list(p->lives, d->ordinal, moment, &life, &nr);
+	for (size_t i = 0; i < nr; i++) {
+		if (books_group(p->books, life[i].group)->python_stack != stack)
+			continue;
+		bytes += life[i].size;
+		of_states += optimizerstates_add(&states, p, &life[i], moment, i) ? life[i].size : 0;
+	}
+	optimizerstates_sort(&states);
+	is_once = 2 * of_states > bytes;
+	for (size_t i = 0; i < states.nr && is_once; i++)
+		is_once = !optimizerstates_is_older(&states, i);
+	optimizerstates_release(&states);
+	free(life);
+	return is_once;
+}
+
 void stepkeeper_find(struct stepkeeper *k, const struct replay_device *d, uint32_t group)
 {
 	const struct namegroup *most;
@@ -32,5 +64,6 @@ void stepkeeper_find(struct stepkeeper *k, const struct replay_device *d, uint32
 	k->has_entries = k->is_known && (keeper_has_entries(&nearest) || groupkeeper_container(&container, most));
 	if (k->is_known)
 		find_bound(k, most, d->process->names);
+	k->is_state = is_state(d, group);
 	namegroups_release(&names);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who keeps what grows, as a census saw it: and is that a container which is full one day, a deque with a maxlen or the cache of
- * an lru_cache?
+ * an lru_cache; or an optimizer, which has state of each parameter once?
  */
 #ifndef VT_STEPKEEPER_H
 #define VT_STEPKEEPER_H
@@ -12,6 +12,7 @@
 struct stepkeeper {
 	bool is_known;           /* most of it has a name, and somebody holds it */
 	bool has_entries;        /* that is a list, deque, dict or set */
+	bool is_state;           /* it is state of parameters, as an optimizer has it of each but once */
 	uint64_t entries, bound; /* at the latest census; the most that it takes; both 0: no bound is known, or it was full */
 	double full_bytes;       /* of these tensors, when it is full: as many of their mean size */
 	double left_bytes;       /* of them, until then */

@@ -80,8 +80,10 @@ struct said stepgrowth_what(const struct stepgrowth_cause *c)
 
 struct said stepgrowth_bound(const struct stepgrowth_cause *c)
 {
-	if (!c->keeper.bound && c->keeper.has_entries && c->class == STEPGROWTH_TENSORS)
+	if (!c->keeper.bound && !c->keeper.is_state && c->keeper.has_entries && c->class == STEPGROWTH_TENSORS)
 		return SAID(keeper_may_fill, NO_FACTS);
+	if (c->keeper.is_state)
+		return SAID(keeper_is_state, NO_FACTS);
 	if (!c->keeper.bound)
 		return (struct said){ .sentence = SAY_nothing };
 	return SAID(keeper_fills, fact_count("entries", c->keeper.entries), fact_count("bound", c->keeper.bound),
@@ -112,6 +114,8 @@ struct said stepgrowth_none(const struct stepgrowth *g, bool is_kept)
 	bool is_stepless = g->by != STEPGROWTH_BY_STEP;
 	char at[HUMAN_MAX];
 
+	if (g->nr_causes && g->cause[0].keeper.is_state)
+		return SAID(growth_of_state, NO_FACTS);
 	if (g->nr_causes && g->cause[0].fills_up)
 		return SAID(growth_fits, NO_FACTS);
 	if (g->nr_causes && stepgrowth_is_apart(&g->cause[0]))

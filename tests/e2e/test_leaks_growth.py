@@ -229,6 +229,46 @@ def test_buffer_that_fills(vramtrace, record, tmp_path, keep, mark, bound, fits)
         assert not bounds
 
 
+UNFROZEN = """\
+import torch
+parts = torch.nn.ModuleList(torch.nn.Linear(1024, 1024) for _ in range(24)).cuda().requires_grad_(False)
+older = []
+{optimizer}
+for step in range(48):
+    if step % 2 == 0:
+        parts[step // 2].requires_grad_(True)
+        {unfreeze}
+    x = torch.randn(8, 1024, device="cuda")
+    for part in parts:
+        x = part(x)
+    x.sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    if step == 44:
+        try:
+            torch.empty(1 << 50, device="cuda")  # a census is taken
+        except torch.OutOfMemoryError:
+            pass
+"""
+GROUPS = {
+    "optimizer": 'optimizer = torch.optim.Adam([torch.nn.Parameter(torch.zeros(1, device="cuda"))])',
+    "unfreeze": "optimizer.add_param_group({'params': list(parts[step // 2].parameters())})",
+}
+ANEW = {"optimizer": "", "unfreeze": "optimizer = torch.optim.Adam(parts[0].parameters()); older.append(optimizer)"}
+
+
+@pytest.mark.parametrize(("how", "is_bounded"), [(GROUPS, True), (ANEW, False)], ids=["groups", "anew"])
+def test_state_of_parameters_that_are_unfrozen(vramtrace, record, tmp_path, how, is_bounded):
+    """An optimizer has state of each parameter once: what grows so has an end. What older optimizers have has none."""
+    script = tmp_path / "unfrozen.py"
+    script.write_text(UNFROZEN.format(**how))
+    path = record(script, options=("--simulate-capacity", "4GiB"), env=WITH_NAMES).path
+    growth = vramtrace.json("leaks", path)["growth"][0]
+    assert {(cause["fills_up"], cause["is_finding"]) for cause in growth["causes"]} == {(is_bounded, not is_bounded)}
+    text = vramtrace.call("leaks", path).stdout
+    assert text.startswith("Memory grows by the optimizer's state of parameters" if is_bounded else "Memory grows by 6")
+
+
 def test_first_screen(vramtrace, planted):
     text = vramtrace.call("leaks", planted[1].path).stdout.splitlines()
     assert len(text) <= 24 and max(map(len, text)) <= 80, text
