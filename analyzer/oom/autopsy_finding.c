@@ -61,6 +61,13 @@ void autopsy_let_go(struct autopsy_finding *f)
 	if ((f->verdict != VERDICT_LEAK && f->verdict != VERDICT_GRAPH_RETENTION) || !f->named ||
 	    !letgo_text(code, sizeof(code), f->named, f->verdict == VERDICT_GRAPH_RETENTION) || !groupkeeper_nearest(&k, &next, f->named))
 		return;
+	if (f->has_some_in_use && f->verdict == VERDICT_GRAPH_RETENTION) /* it waits for a backward pass */
+		return;
+	if (f->has_some_in_use) { /* in the same container, which is not to be cleared */
+		f->advice[0] = SAID(calls_keep_some_advice, fact_name("holder", groupkeeper_name(f->named, &k.name)),
+				    fact_bytes("bytes", f->bytes));
+		return;
+	}
 	if (f->verdict == VERDICT_LEAK && namegroup_is_of_views(f->named))
 		autopsy_evidence_first(f, SAID(views_of_more, fact_bytes("seen", f->named->bytes - f->named->unseen_bytes),
 					       fact_bytes("kept", f->named->bytes)));

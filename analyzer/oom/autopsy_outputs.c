@@ -191,6 +191,36 @@ static uint64_t nr_freed(const struct autopsy *a, size_t place)
 	return nr;
 }
 
+/* Of a line that lets go of others: what has outlived all of those. */
+struct outliving {
+	uint64_t bytes;
+	uint32_t nr;
+};
+
+/* Forward's allocations tell how much the program has done meanwhile: a server may wait, and the clock says nothing. */
+static struct outliving find_outliving(const struct autopsy *a, size_t place)
+{
+	struct outliving o = { 0 };
+	uint32_t now = 0, longest = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct lives_fates *fates = a->block[i].place == place ? autopsy_fates(a, i) : NULL;
+		uint32_t born = a->categories.block[i].life.birth.nr_forwards;
+
+		now = born > now ? born : now;
+		longest = fates && fates->longest > longest ? fates->longest : longest;
+	}
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct life *life = &a->categories.block[i].life;
+
+		if (a->block[i].place != place || now - life->birth.nr_forwards <= longest)
+			continue;
+		o.bytes += life->size;
+		o.nr++;
+	}
+	return o;
+}
+
 /* Nearly as many from each call to the next, and of enough calls? What is loaded at once comes in one long run. */
 static bool is_spread(const struct holding *h)
 {
@@ -221,10 +251,38 @@ static bool is_still_kept(const struct autopsy *a, const struct holding *h, size
 	return (double)nr >= STILL_KEPT * h->nr_calls;
 }
 
-/* A tensor or more for nearly each call of the model, made by the program itself, and none of them let go. */
+static void say_all_kept(const struct autopsy *a, struct autopsy_finding *f, const struct holding *h, size_t place)
+{
+	f->bytes = h->bytes;
+	autopsy_at_place(a, f, place);
+	autopsy_say(f, SAID(calls_keep, fact_bytes("bytes", h->bytes), fact_count("tensors", h->nr)));
+	autopsy_evidence(f, SAID(calls_keep_each, fact_bytes("each", h->bytes / h->nr)));
+	autopsy_say_shapes(a, f, place);
+	say_end(a, f);
+	autopsy_advise(f, SAID(calls_keep_advice, fact_bytes("bytes", h->bytes)));
+}
+
+static void say_some_kept(const struct autopsy *a, struct autopsy_finding *f, const struct outliving *o, uint64_t freed, size_t place)
+{
+	f->bytes = o->bytes;
+	f->has_some_in_use = true;
+	autopsy_at_place(a, f, place);
+	autopsy_say(f, SAID(calls_keep_some, fact_bytes("bytes", o->bytes), fact_count("tensors", o->nr), fact_count("freed", freed)));
+	autopsy_evidence(f, SAID(calls_keep_some_each, fact_bytes("each", o->bytes / o->nr)));
+	autopsy_say_shapes(a, f, place);
+	autopsy_advise(f, SAID(calls_keep_some_advice, fact_name("holder", NULL), fact_bytes("bytes", o->bytes)));
+}
+
+/*
+ * A tensor or more for nearly each call of the model, made by the program itself: none of them let go, or some that stay though
+ * others are, as of requests that end in another way.
+ */
 bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct holding *of = heap_alloc(a->nr_places + 1, sizeof(*of)), *most = of;
+	struct outliving some = { 0 };
+	uint64_t freed;
+	size_t place;
 	bool applies;
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
@@ -238,17 +296,19 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 		if (one->bytes > most->bytes)
 			most = one;
 	}
-	applies = is_spread(most) && autopsy_matters(a, most->bytes) && nr_freed(a, (size_t)(most - of)) < most->nr &&
-		  is_still_kept(a, most, (size_t)(most - of)) && !is_called_by_layers(a);
-	if (applies) {
-		f->bytes = most->bytes;
-		autopsy_at_place(a, f, (size_t)(most - of));
-		autopsy_say(f, SAID(calls_keep, fact_bytes("bytes", most->bytes), fact_count("tensors", most->nr)));
-		autopsy_evidence(f, SAID(calls_keep_each, fact_bytes("each", most->bytes / most->nr)));
-		autopsy_say_shapes(a, f, (size_t)(most - of));
-		say_end(a, f);
-		autopsy_advise(f, SAID(calls_keep_advice, fact_bytes("bytes", most->bytes)));
+	place = (size_t)(most - of);
+	freed = nr_freed(a, place);
+	applies = is_spread(most) && autopsy_matters(a, most->bytes) && is_still_kept(a, most, place);
+	if (applies && freed >= most->nr) {
+		some = find_outliving(a, place);
+		applies = some.nr >= OUTPUTS_MIN && autopsy_matters(a, some.bytes);
+	} else if (applies) {
+		applies = !is_called_by_layers(a);
 	}
+	if (applies && some.nr)
+		say_some_kept(a, f, &some, freed, place);
+	else if (applies)
+		say_all_kept(a, f, most, place);
 	free(of);
 	return applies;
 }

@@ -208,6 +208,8 @@ static inline void count_fate(struct lives *l, const struct life *life, enum liv
 		fates_grow(l, life->group);
 	f = &l->fates[life->group];
 	f->nr[fate]++;
+	if (l->now.nr_forwards - life->birth.nr_forwards > f->longest)
+		f->longest = l->now.nr_forwards - life->birth.nr_forwards;
 	if (fate == FATE_KEPT)
 		f->nr_long += lives_cycles(&life->birth, &l->now) >= LONG_CYCLES;
 }

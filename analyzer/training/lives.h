@@ -67,6 +67,7 @@ enum lives_fate {
 struct lives_fates {
 	uint32_t nr[NR_FATES];
 	uint32_t nr_long; /* of FATE_KEPT: over more than two cycles */
+	uint32_t longest; /* of all fates: forward's allocations that one of them has outlived */
 };
 
 enum lives_fate lives_fate(const struct life *life);

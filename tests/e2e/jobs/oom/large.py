@@ -206,4 +206,57 @@ def sharpness():
         bent.backward()
 
 
+
+class Listener:
+    """What a stream of speech is at: closed when it ends, and forgotten where it breaks off."""
+
+    def __init__(self):
+        self.cell = nn.GRUCell(80, 1024).to(DEVICE)
+        self.past = {}
+
+    def hear(self, stream, sound):
+        if stream not in self.past:
+            self.past[stream] = torch.zeros(3000, 1024, device=DEVICE)  # planted: streams
+        self.past[stream][0] = self.cell(sound, self.past[stream][:1])[0]
+
+    def close(self, stream):
+        del self.past[stream]
+
+
+@torch.no_grad()
+def streams():
+    """Several streams at once; every fourth breaks off, and nobody closes it."""
+    listener, running = Listener(), {}
+    for i in range(4000):
+        running[i] = 3 + i % 5
+        for stream in list(running):
+            listener.hear(stream, torch.randn(1, 80, device=DEVICE))
+            running[stream] -= 1
+            if stream % 4 == 3 and running[stream] == 1:
+                del running[stream]
+            elif not running[stream]:
+                listener.close(stream)
+                del running[stream]
+
+
+@torch.no_grad()
+def graphs():
+    """A CUDA graph for each length of a text, each with memory of its own."""
+    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(1024, 16, 4096, batch_first=True), 4, enable_nested_tensor=False)
+    model, kept = model.to(DEVICE).eval(), {}
+    for length in range(64, 4096, 64):
+        x = torch.zeros(8, length, 1024, device=DEVICE)
+        model(x)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = model(x)  # planted: graphs
+        kept[length] = graph, x, y
+
+
+def masks_of_all():
+    """Flags of all pairs of a volume's slices and labels, made as numbers."""
+    network()
+    return torch.zeros(600, 64, 256, 256, device=DEVICE)  # planted: masks_of_all
+
+
 globals()[sys.argv[1]]()
