@@ -497,14 +497,16 @@ void frag_observe(void *ctx, const struct replay_process *process, const struct 
 	device_event(f, d, ev, time_ns);
 }
 
-uint64_t frag_largest_cached(const struct frag *f, const struct replay_process *process, uint32_t ordinal,
-			     uint16_t stream)
+struct frag_cached frag_cached(const struct frag *f, const struct replay_process *process, uint32_t ordinal, uint16_t stream)
 {
 	const struct frag_device *d = find_device(f, process, ordinal);
 	const struct segments_pool *pool =
 		d ? segments_find_pool(&d->segments, stream, false, SEGMENTS_SHARED) : NULL;
 
-	return pool ? segments_largest_of(&d->segments, (uint32_t)(pool - d->segments.pool)) : 0;
+	return (struct frag_cached){
+		.largest = pool ? segments_largest_of(&d->segments, (uint32_t)(pool - d->segments.pool)) : 0,
+		.of_graphs = d ? d->segments.held_bytes : 0,
+	};
 }
 
 void frag_finish(struct frag *f)

@@ -109,12 +109,14 @@ void frag_finish(struct frag *f);
 /* What is known of a device of the replay; NULL if its allocator did nothing. */
 struct frag_device *frag_of(const struct frag *f, const struct replay_device *d);
 
-/*
- * The largest cached block, as things stand, that a request of more than TORCH_SMALL_MAX bytes could have on a
- * stream, outside of graphs' own pools.
- */
-uint64_t frag_largest_cached(const struct frag *f, const struct replay_process *process, uint32_t ordinal,
-			     uint16_t stream);
+/* What is cached, as things stand. */
+struct frag_cached {
+	uint64_t largest;   /* block that a request of more than TORCH_SMALL_MAX bytes could have, outside of graphs' own pools */
+	uint64_t of_graphs; /* in segments that are wholly free, and private to CUDA graphs */
+};
+
+/* For a request on a stream. */
+struct frag_cached frag_cached(const struct frag *f, const struct replay_process *process, uint32_t ordinal, uint16_t stream);
 
 /* Are its segments expandable already? Then there is no other way to compare them with. */
 bool frag_is_expandable(const struct frag_device *d);

@@ -2,12 +2,14 @@
 /* vramtrace report: the page to read first. The text is here, the JSON in print_report.c. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "analyzer/base/human.h"
 #include "analyzer/base/message.h"
 #include "analyzer/command.h"
+#include "analyzer/failures/failurewatch.h"
 #include "analyzer/holders/holders.h"
 #include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/oom/killing.h"
@@ -420,14 +422,46 @@ static int find_all(struct findings *found, const struct replay *m, const struct
 	return err;
 }
 
+/* Where a request failed, was there memory of CUDA graphs? */
+static bool has_graphs(const struct replay *m)
+{
+	bool is_there = false;
+
+	for (size_t i = 0; i < m->nr_devices && !is_there; i++) {
+		struct life *life;
+		size_t nr;
+
+		lives_list(m->device[i].process->lives, m->device[i].ordinal, LIVES_OOM, &life, &nr);
+		for (size_t k = 0; k < nr; k++)
+			is_there |= life[k].flags & TFMT_FLAG_CAPTURING;
+		free(life);
+	}
+	return is_there;
+}
+
+/* How cached memory is cut up takes longer to follow, and is asked only where graphs may keep it for themselves. */
+static int load_with_failures(struct replay *m, const char *path, struct failurewatch *watch)
+{
+	struct replay_options load = { .lives = true, .modules = true, .observe = failures_observe, .ctx = &watch->failures,
+				      .observe_no_frees = true };
+	int ret = replay_load(m, path, &load);
+
+	if (ret || !has_graphs(m))
+		return ret;
+	replay_release(m);
+	failurewatch_release(watch);
+	*m = (struct replay)REPLAY_INIT;
+	failurewatch_init(watch);
+	load = failurewatch_options(watch);
+	return replay_load(m, path, &load);
+}
+
 int cmd_report(int argc, const char **argv)
 {
 	struct report_opts o = { 0 };
 	struct replay m = REPLAY_INIT;
 	struct findings found = { 0 };
-	struct failures failures = FAILURES_INIT;
-	struct replay_options load = { .lives = true, .modules = true, .observe = failures_observe, .ctx = &failures,
-				      .observe_no_frees = true };
+	struct failurewatch watch;
 	enum opt_result parsed = opt_parse(&report_help, &argc, argv, &o);
 	struct emit *e;
 	int ret, damaged = CMD_FINE;
@@ -437,13 +471,14 @@ int cmd_report(int argc, const char **argv)
 	if (argc != 2)
 		return opt_wrong(&report_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
 				 argv[argc - 1]);
+	failurewatch_init(&watch);
 	ret = rules_load();
 	if (!ret)
-		ret = replay_load(&m, argv[1], &load);
+		ret = load_with_failures(&m, argv[1], &watch);
 	if (!ret) {
 		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o.emit, REPORT_SCHEMA);
-		ret = find_all(&found, &m, &failures, emit_is_text(e));
+		ret = find_all(&found, &m, &watch.failures, emit_is_text(e));
 		if (!ret && emit_is_text(e))
 			report_text(e, &m, &found, o.verbose);
 		else if (!ret)
@@ -453,7 +488,7 @@ int cmd_report(int argc, const char **argv)
 	advices_release(&found.advices);
 	autopsy_release(&found.autopsy);
 	facts_release(&found.facts);
-	failures_release(&failures);
+	failurewatch_release(&watch);
 	replay_release(&m);
 	return ret == CMD_FINE ? damaged : ret;
 }

@@ -280,13 +280,13 @@ void failures_observe(void *ctx, const struct replay_process *process, const str
 	}
 }
 
-void failures_set_cached(struct failures *f, const struct replay_process *p, uint32_t ordinal, uint64_t bytes)
+void failures_set_cached(struct failures *f, const struct replay_process *p, uint32_t ordinal, struct frag_cached cached)
 {
 	for (size_t i = 0; i < f->nr_devices; i++) {
 		struct failures_of_device *d = &f->device[i];
 
 		if (d->process == p && d->ordinal == ordinal && d->nr_failures)
-			d->failure[d->nr_failures - 1].largest_cached = bytes;
+			d->failure[d->nr_failures - 1].cached = cached;
 	}
 }
 

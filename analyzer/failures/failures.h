@@ -11,6 +11,7 @@
 #ifndef VT_FAILURES_H
 #define VT_FAILURES_H
 
+#include "analyzer/allocator/frag.h"
 #include "analyzer/replay/replay.h"
 #include "analyzer/training/stepinputs.h"
 
@@ -25,7 +26,7 @@ struct failure {
 	uint64_t free; /* what the driver had, if it is known */
 	uint64_t other_processes;
 	uint64_t context; /* with its code and local memory; 0 also where not told apart */
-	uint64_t largest_cached; /* block that was free within what is reserved; 0 also where nobody looked */
+	struct frag_cached cached; /* 0 also where nobody looked */
 	uint32_t python_stack;
 	uint32_t native_stack; /* of the refused call, else of the request */
 	uint32_t shape;        /* TFMT_DEF_SHAPE of the tensor, 0 = not known */
@@ -86,8 +87,8 @@ void failures_observe(void *ctx, const struct replay_process *process, const str
 		      uint64_t time_ns);
 void failures_release(struct failures *f);
 
-/* The latest failure of a device left a cached block of so many bytes, as failure.largest_cached. */
-void failures_set_cached(struct failures *f, const struct replay_process *p, uint32_t ordinal, uint64_t bytes);
+/* The latest failure of a device left so much cached. */
+void failures_set_cached(struct failures *f, const struct replay_process *p, uint32_t ordinal, struct frag_cached cached);
 
 /* Those of a device of the model; NULL: it had none. */
 const struct failures_of_device *failures_of(const struct failures *f, const struct replay_device *d);

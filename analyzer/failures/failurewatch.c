@@ -22,8 +22,7 @@ static void observe(void *ctx, const struct replay_process *process, const struc
 		failures_observe(&w->failures, process, ev, time_ns);
 	frag_observe(&w->frag, process, ev, time_ns);
 	if (ev->kind == TFMT_TENSOR_OOM && !ev->before)
-		failures_set_cached(&w->failures, process, ev->device,
-				    frag_largest_cached(&w->frag, process, ev->device, ev->stream));
+		failures_set_cached(&w->failures, process, ev->device, frag_cached(&w->frag, process, ev->device, ev->stream));
 }
 
 struct replay_options failurewatch_options(struct failurewatch *w)

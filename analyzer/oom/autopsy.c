@@ -237,8 +237,8 @@ static void find_figures(struct autopsy *a)
 		a->outside_known = true;
 	}
 	a->largest_fit = f->is_driver || f->is_pooled ? f->free : largest_request(f->free);
-	if (f->largest_cached > a->largest_fit)
-		a->largest_fit = f->largest_cached;
+	if (f->cached.largest > a->largest_fit)
+		a->largest_fit = f->cached.largest;
 	find_libraries(a);
 }
 

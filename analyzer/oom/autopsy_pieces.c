@@ -74,6 +74,28 @@ static bool is_batch_too_large(const struct autopsy *a)
 	return a->has_shape && shapefit_at(&a->shape, a->shape.dims) > (double)(a->usable + a->cached);
 }
 
+/* Most of it is private to CUDA graphs: each keeps what its capture has reserved. */
+static void say_graphs(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct category_block *largest = NULL;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (b->life.flags & TFMT_FLAG_CAPTURING && (!largest || b->life.size > largest->life.size))
+			largest = b;
+	}
+	f->bytes = a->failure->cached.of_graphs;
+	if (largest)
+		autopsy_at_call(a, f, (size_t)(largest - a->categories.block));
+	else
+		autopsy_at_request(a, f);
+	autopsy_say(f, SAID(pieces_of_graphs, fact_bytes("bytes", f->bytes), fact_bytes("asked", a->failure->asked)));
+	autopsy_evidence(f, SAID(pieces_of_graphs_each, NO_FACTS));
+	autopsy_advise(f, SAID(graphs_pool_advice, NO_FACTS));
+	autopsy_advise(f, SAID(graphs_fewer_advice, NO_FACTS));
+}
+
 /*
  * PyTorch has given back what it could before it failed: what is still cached lies between live blocks. It does so for
  * requests of its own only.
@@ -91,6 +113,10 @@ bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f
 			fact_bytes("asked", x->asked));
 	if (x->is_pooled || x->is_library || x->asked <= x->free || (!holds_it && !would_do) || is_batch_too_large(a))
 		return false;
+	if (2 * x->cached.of_graphs > a->cached) {
+		say_graphs(a, f);
+		return true;
+	}
 	of = find_beside(a);
 	for (size_t i = 1; i < a->nr_places; i++)
 		if (of[i].bytes > of[most].bytes)
@@ -98,7 +124,7 @@ bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f
 	f->bytes = a->cached;
 	autopsy_at_request(a, f);
 	/* A piece of a larger tensor's segment is there, and does not serve it. */
-	if (x->asked <= TORCH_SMALL_MAX && x->largest_cached >= x->asked)
+	if (x->asked <= TORCH_SMALL_MAX && x->cached.largest >= x->asked)
 		autopsy_say(f, SAID(pieces_of_larger, fact_bytes("bytes", a->cached), fact_bytes("asked", x->asked)));
 	else if (holds_it)
 		autopsy_say(f, SAID(pieces_hold_it, fact_bytes("bytes", a->cached), fact_bytes("asked", x->asked)));

@@ -39,19 +39,36 @@ static unsigned before_what_follows(const struct autopsy *a, unsigned first)
 }
 
 /*
+ * What is held is not why memory is short where more than all that tensors hold lies unused, or is others'. Else the first.
+ */
+static unsigned before_what_is_less(const struct autopsy *a, unsigned first)
+{
+	unsigned most = first;
+
+	for (unsigned i = 0; i < a->nr_findings && a->finding[first].kind == AUTOPSY_HELD; i++) {
+		const struct autopsy_finding *f = &a->finding[i];
+
+		if (f->kind == AUTOPSY_WASTE && f->certainty == CERTAINTY_PROVEN && f->bytes > a->failure->allocated &&
+		    (most == first || f->bytes > a->finding[most].bytes))
+			most = i;
+	}
+	return most;
+}
+
+/*
  * A rank that was ahead when its step began fails for that, and not for its sum, which the others have been through; that is
  * told beside it.
  */
 static unsigned find_verdict(struct autopsy *a)
 {
-	unsigned first = 0, ahead, of_batch;
+	unsigned first = 0, ahead, followed;
 
 	for (unsigned i = 1; i < a->nr_findings; i++)
 		if (comes_before(&a->finding[i], &a->finding[first]))
 			first = i;
-	of_batch = first;
-	first = before_what_follows(a, first);
-	a->finding[of_batch].is_beside |= of_batch != first;
+	followed = first;
+	first = before_what_is_less(a, before_what_follows(a, first));
+	a->finding[followed].is_beside |= followed != first;
 	ahead = first;
 	for (unsigned i = 0; i < a->nr_findings && a->finding[first].verdict == VERDICT_TOO_BIG; i++)
 		if (a->finding[i].comes_first)

@@ -10,7 +10,8 @@
  * is told beside it, AUTOPSY_FINDINGS_MAX in all; the others go to what is set aside.
  *
  * The verdict is of the first kind that there is; within it, what explains most, where what is likely counts twice as much
- * as a hint, and what is proven four times. The first in the table stays first where two are alike.
+ * as a hint, and what is proven four times. The first in the table stays first where two are alike. But what is held comes
+ * after what is proven to lie unused, or to be others', where that is more than all that is held.
  */
 void autopsy_rank(struct autopsy *a);
 

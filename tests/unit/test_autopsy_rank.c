@@ -31,10 +31,12 @@ static const struct autopsy_finding rank = { .verdict = VERDICT_RANK_IMBALANCE, 
 static const struct autopsy_finding shape = { .verdict = VERDICT_TOO_BIG, .cause = "input_shape", .bytes = 4 * GIB,
 					      .kind = AUTOPSY_NEED, .certainty = CERTAINTY_LIKELY };
 
+static struct failure failure;
+
 /* Of these findings the causes that are told, and those that are set aside with the sentence that says why. */
 static void assert_ranked(const char *told, const char *aside, const struct autopsy_finding *const findings[])
 {
-	struct autopsy a = { .finding = calloc(8, sizeof(*a.finding)) };
+	struct autopsy a = { .finding = calloc(8, sizeof(*a.finding)), .failure = &failure };
 	char text[512] = "";
 
 	for (; findings[a.nr_findings]; a.nr_findings++)
@@ -75,8 +77,19 @@ static void test_what_explains_most(void **state)
 static void test_what_stands_beside(void **state)
 {
 	(void)state;
+	failure.allocated = 16 * GIB;
 	RANKED("kept_tensors other_process fragmentation", "padding", &leak, &pieces, &others, &padding, &sum);
 	RANKED("other_process fragmentation", "padding", &pieces, &others, &padding, &sum);
+}
+
+static void test_what_is_held_is_less_than_what_lies_unused(void **state)
+{
+	(void)state;
+	failure.allocated = 8 * GIB;
+	RANKED("kept_tensors fragmentation", "", &leak, &pieces);
+	RANKED("other_process fragmentation kept_tensors", "", &leak, &pieces, &others);
+	failure.allocated = 7 * GIB;
+	RANKED("fragmentation kept_tensors", "padding", &leak, &pieces, &padding); /* which is only likely */
 }
 
 static void test_a_rank_that_was_ahead(void **state)
@@ -93,6 +106,7 @@ int main(void)
 		cmocka_unit_test(test_kinds_come_first),
 		cmocka_unit_test(test_what_explains_most),
 		cmocka_unit_test(test_what_stands_beside),
+		cmocka_unit_test(test_what_is_held_is_less_than_what_lies_unused),
 		cmocka_unit_test(test_a_rank_that_was_ahead),
 	};
 
