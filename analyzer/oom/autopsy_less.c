@@ -155,14 +155,36 @@ void autopsy_say_alike(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_advise_narrower(a, f);
 }
 
+/* It is made as a whole, to be filled: how much of it would fit, and what it would be in the narrowest type. */
+static void say_buffer(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char shape[SHAPE_TEXT_MAX];
+	struct tfmt_shape asked;
+	uint64_t elements = 1, rows;
+
+	if (!a->failure->shape || !tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked) || asked.nr_dims < 2)
+		return;
+	for (unsigned i = 0; i < asked.nr_dims; i++)
+		elements *= asked.dims[i];
+	rows = (uint64_t)((double)a->largest_fit / (double)a->failure->asked * (double)asked.dims[0]);
+	autopsy_evidence(f, SAID(buffer_is, fact_name("shape", shape_text(shape, &asked))));
+	if (rows && rows < asked.dims[0])
+		autopsy_advise(f, SAID(buffer_advice, fact_count("rows", rows), fact_count("all", asked.dims[0]),
+				       fact_if(elements <= a->largest_fit, fact_bytes("narrow", elements))));
+}
+
 void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
 {
 	char shape[SHAPE_TEXT_MAX] = "";
 	struct tfmt_shape asked;
 	uint64_t most = 0;
 
-	if (a->failure->asked <= a->failure->allocated || !*a->operation || is_creation(a->operation))
+	if (a->failure->asked <= a->failure->allocated || !*a->operation)
 		return;
+	if (is_creation(a->operation)) {
+		say_buffer(a, f);
+		return;
+	}
 	for (size_t i = 0; i < a->categories.nr_blocks; i++)
 		most = a->categories.block[i].life.size > most ? a->categories.block[i].life.size : most;
 	if (a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
