@@ -359,6 +359,24 @@ static uint64_t nr_of_graphs(const struct autopsy *a)
 }
 
 /*
+ * What one tensor leads to is counted exactly, but tensors of one graph lead to the same nodes, each of which counts with all of
+ * them. So a single one that leads to more than half of their sum is it.
+ */
+static const struct namegroup *single_holder(const struct autopsy *a, const struct namegroup *most)
+{
+	const struct namegroup *single = most;
+
+	for (size_t i = 0; most && most->blocks > 1 && i < a->holders.nr_groups; i++) {
+		const struct namegroup *g = &a->holders.group[i];
+
+		if (g->is_named && g->blocks == 1 && 2 * g->nodes > most->nodes && (single == most || g->nodes > single->nodes) &&
+		    !is_being_computed(g))
+			single = g;
+	}
+	return single;
+}
+
+/*
  * What leads to the most nodes of graphs: a sum of losses, a hidden state that goes on from step to step, or the container that
  * has an entry for each graph. NULL: a census saw none. Older censuses count no nodes: of those the container with most entries.
  */
@@ -374,6 +392,7 @@ static const struct namegroup *graph_holder(const struct autopsy *a)
 		if (g->is_named && g->nodes > g->blocks && (!most || g->nodes > most->nodes) && !is_being_computed(g))
 			most = g;
 	}
+	most = single_holder(a, most);
 	if (most && NODE_SAVES * most->nodes < nr_of_graphs(a)) /* it leads to a part of them: what holds the others is not known */
 		return NULL;
 	for (size_t i = 0; i < a->holders.nr_groups && (!most || !most->nodes); i++) {

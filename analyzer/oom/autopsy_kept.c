@@ -269,6 +269,19 @@ static bool say_cycles(const struct autopsy *a, struct autopsy_finding *f, uint6
 	return true;
 }
 
+/* All passes made graphs, as for a gradient of gradients: what their results are added up in waits for the pass through all. */
+static bool say_outer(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes)
+{
+	const struct namegroup *g = a->graph_holder;
+
+	if (!g || g->blocks != 1 || !g->named.has_node || !have_passes_made_graphs(a))
+		return false;
+	f->has_some_in_use = true;
+	autopsy_evidence(f, SAID(graphs_for_outer, NO_FACTS));
+	autopsy_advise(f, SAID(outer_advice, fact_name("sum", namegroup_text(g)), fact_bytes("less", bytes)));
+	return true;
+}
+
 /* Passes went through the steps, and hardly anything was freed by them. */
 bool autopsy_is_retained_graph(const struct autopsy *a, struct autopsy_finding *f)
 {
@@ -277,7 +290,7 @@ bool autopsy_is_retained_graph(const struct autopsy *a, struct autopsy_finding *
 	if (!find_kept_graphs_so(a, &g, kepttensors_are_kept_on) || 2 * freed_by_passes(a) >= (double)g.bytes)
 		return false;
 	say_kept_graphs(a, f, &g, SAID(graphs_not_freed, fact_bytes("bytes", g.bytes), fact_count("steps", g.nr_steps)));
-	if (say_cycles(a, f, g.bytes))
+	if (say_cycles(a, f, g.bytes) || say_outer(a, f, g.bytes))
 		return true;
 	autopsy_evidence(f, SAID(graphs_as_retained, NO_FACTS));
 	autopsy_advise(f, SAID(retain_advice, fact_bytes("less", g.bytes)));

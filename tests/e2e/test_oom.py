@@ -142,6 +142,9 @@ CAUSES = {
     "ahead": ("too_big", "sum"),
     "replaced": ("leak", "kept_regularly"),
     "sharpness": ("graph_retention", "kept_graphs"),
+    "streams": ("leak", "kept_by_calls"),
+    "graphs": ("fragmentation", "fragmentation"),
+    "masks_of_all": ("too_big", "never_fits"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -163,7 +166,7 @@ DOCUMENT = TREE / "docs" / "diagnosis.md"
 
 
 # What is said beside the cause, since it is true, too; the other jobs have one cause each.
-BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"]}
+BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"], "graphs": ["kept_by_calls"]}
 # Jobs whose line lies in the model's forward: the line that calls it is told beside it.
 CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials"}
 
@@ -330,6 +333,9 @@ FIRST = {
     "ahead": "line_has_most_advice",
     "replaced": "let_go_advice",
     "sharpness": "cycles_advice",
+    "streams": "calls_keep_some_advice",
+    "graphs": "graphs_pool_advice",
+    "masks_of_all": "buffer_advice",
     "many_words": "logits_advice",
     "long_prompt": "logits_needed_advice",
     "renewed": "older_holder_advice",
