@@ -145,6 +145,7 @@ CAUSES = {
     "streams": ("leak", "kept_by_calls"),
     "graphs": ("fragmentation", "fragmentation"),
     "masks_of_all": ("too_big", "never_fits"),
+    "unrolled": ("graph_retention", "retain_graph"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -336,6 +337,7 @@ FIRST = {
     "streams": "calls_keep_some_advice",
     "graphs": "graphs_pool_advice",
     "masks_of_all": "buffer_advice",
+    "unrolled": "outer_advice",
     "many_words": "logits_advice",
     "long_prompt": "logits_needed_advice",
     "renewed": "older_holder_advice",

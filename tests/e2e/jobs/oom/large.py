@@ -259,4 +259,18 @@ def masks_of_all():
     return torch.zeros(600, 64, 256, 256, device=DEVICE)  # planted: masks_of_all
 
 
+
+def unrolled():
+    """Step sizes that are learned: how far they lead is added up over many problems before one backward pass through all."""
+    rates = torch.full((2, 1024), 0.1, device=DEVICE, requires_grad=True)
+    far = 0.0
+    for _ in range(1000):
+        x, here = torch.randn(8192, 1024, device=DEVICE), [torch.randn(1024, 1024, device=DEVICE, requires_grad=True) for _ in range(2)]
+        for _ in range(3):
+            loss = (torch.tanh(x @ here[0]) @ here[1]).square().mean()  # planted: unrolled
+            slopes = torch.autograd.grad(loss, here, create_graph=True)
+            here = [w - rate * slope for w, rate, slope in zip(here, rates, slopes)]
+        far = far + here[1].square().mean()
+
+
 globals()[sys.argv[1]]()
