@@ -93,7 +93,6 @@ static void say_graphs(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_say(f, SAID(pieces_of_graphs, fact_bytes("bytes", f->bytes), fact_bytes("asked", a->failure->asked)));
 	autopsy_evidence(f, SAID(pieces_of_graphs_each, NO_FACTS));
 	autopsy_advise(f, SAID(graphs_pool_advice, NO_FACTS));
-	autopsy_advise(f, SAID(graphs_fewer_advice, NO_FACTS));
 }
 
 /*
