@@ -301,6 +301,45 @@ bool autopsy_is_optimizer_state(const struct autopsy *a, struct autopsy_finding 
 	return true;
 }
 
+/* The parameter of which a dimension is both of these; SIZE_MAX: it is no matrix of that kind, or the parameter's own. */
+static size_t squared_parameter(const struct autopsy *a, const struct tfmt_shape *square)
+{
+	if (square->nr_dims != 2 || square->dims[0] != square->dims[1])
+		return SIZE_MAX;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *shape = &a->block[i].shape;
+		uint64_t elements = 1;
+		bool has_it = false;
+
+		if (a->categories.block[i].category != CATEGORY_PARAMETER || !a->block[i].is_shaped)
+			continue;
+		for (unsigned k = 0; k < shape->nr_dims; k++) {
+			elements *= shape->dims[k];
+			has_it |= shape->dims[k] == square->dims[0];
+		}
+		if (has_it && elements < square->dims[0] * square->dims[1])
+			return i;
+	}
+	return SIZE_MAX;
+}
+
+/* An optimizer that keeps a matrix for each dimension of a parameter needs its square: of a vocabulary that is more than the model. */
+static void say_squares(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char shape[SHAPE_TEXT_MAX], of[SHAPE_TEXT_MAX];
+	struct tfmt_shape asked;
+	size_t parameter;
+
+	if (!a->failure->shape || !tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
+		return;
+	parameter = squared_parameter(a, &asked);
+	if (parameter == SIZE_MAX)
+		return;
+	autopsy_evidence_first(f, SAID(optimizer_squares, fact_name("shape", shape_text(shape, &asked)),
+				       fact_name("of", shape_text(of, &a->block[parameter].shape))));
+	autopsy_advise(f, SAID(optimizer_squares_advice, fact_count("size", asked.dims[0]), fact_bytes("saved", f->bytes)));
+}
+
 bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_finding *f)
 {
 	uint64_t bytes = a->failure->asked, largest = 0, whole = a->categories.sum[CATEGORY_GRADIENT].bytes;
@@ -326,6 +365,7 @@ bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_fi
 	autopsy_at_request(a, f);
 	autopsy_say(f, SAID(optimizer_temporaries, fact_bytes("bytes", bytes)));
 	say_model(a, f);
+	say_squares(a, f);
 	if (is_foreach && whole > bytes)
 		autopsy_evidence(f, SAID(optimizer_foreach, fact_bytes("whole", whole)));
 	if (largest < bytes && is_foreach)

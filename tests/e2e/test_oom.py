@@ -146,6 +146,7 @@ CAUSES = {
     "graphs": ("fragmentation", "fragmentation"),
     "masks_of_all": ("too_big", "never_fits"),
     "unrolled": ("graph_retention", "retain_graph"),
+    "whitened": ("too_big", "optimizer_temporaries"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -338,6 +339,7 @@ FIRST = {
     "graphs": "graphs_pool_advice",
     "masks_of_all": "buffer_advice",
     "unrolled": "outer_advice",
+    "whitened": "optimizer_squares_advice",
     "many_words": "logits_advice",
     "long_prompt": "logits_needed_advice",
     "renewed": "older_holder_advice",

@@ -273,4 +273,26 @@ def unrolled():
         far = far + here[1].square().mean()
 
 
+
+class Whitened(torch.optim.Optimizer):
+    """Each gradient is divided by the root of what it was, by all of a table's rows."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, {})
+
+    @torch.no_grad()
+    def step(self):
+        for p in self.param_groups[0]["params"]:
+            spread = p.grad @ p.grad.T  # planted: whitened
+            p -= 0.1 * torch.linalg.solve(spread + torch.eye(len(p), device=DEVICE), p.grad)
+
+
+def whitened():
+    """An optimizer that squares each parameter's first dimension: small layers first, then a table of many rows."""
+    table, head = nn.Embedding(40000, 32).to(DEVICE), nn.Linear(32, 512).to(DEVICE)
+    optimizer = Whitened([head.weight, table.weight])
+    head(table(torch.arange(4096, device=DEVICE))).square().mean().backward()
+    optimizer.step()
+
+
 globals()[sys.argv[1]]()
