@@ -301,9 +301,11 @@ bool autopsy_is_optimizer_state(const struct autopsy *a, struct autopsy_finding 
 	return true;
 }
 
-/* The parameter of which a dimension is both of these; SIZE_MAX: it is no matrix of that kind, or the parameter's own. */
+/* The parameter of which a dimension is both of these; SIZE_MAX: it is no matrix of that kind, or some parameter has its shape. */
 static size_t squared_parameter(const struct autopsy *a, const struct tfmt_shape *square)
 {
+	size_t parameter = SIZE_MAX;
+
 	if (square->nr_dims != 2 || square->dims[0] != square->dims[1])
 		return SIZE_MAX;
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
@@ -317,10 +319,12 @@ static size_t squared_parameter(const struct autopsy *a, const struct tfmt_shape
 			elements *= shape->dims[k];
 			has_it |= shape->dims[k] == square->dims[0];
 		}
-		if (has_it && elements < square->dims[0] * square->dims[1])
-			return i;
+		if (has_it && elements == square->dims[0] * square->dims[1])
+			return SIZE_MAX;
+		if (has_it && shape->nr_dims > 1 && elements < square->dims[0] * square->dims[1])
+			parameter = i;
 	}
-	return SIZE_MAX;
+	return parameter;
 }
 
 /* An optimizer that keeps a matrix for each dimension of a parameter needs its square: of a vocabulary that is more than the model. */
