@@ -60,7 +60,10 @@ static const char *let_go_of_graph(char *buf, size_t size, const struct namegrou
 {
 	if (g->blocks != 1 || !g->named.has_node || !is_code(g->named.name.text))
 		return NULL;
-	snprintf(buf, size, "x.detach()%s in %s in place of x", g->named.is_number ? ", or x.item()," : "", g->named.name.text);
+	if (!strcmp(g->named.name.text, "x"))
+		snprintf(buf, size, "x = x.detach()");
+	else
+		snprintf(buf, size, "x.detach()%s in %s in place of x", g->named.is_number ? ", or x.item()," : "", g->named.name.text);
 	return buf;
 }
 

@@ -235,7 +235,7 @@ def test_page_fits_a_screen(vramtrace, ran_out, cause):
 
 LEAK_PAGE = """\
 Out of memory on GPU 0, NVIDIA H100 80GB HBM3 (simulated)
-leak: 3.19 GiB is still there from 51 earlier steps; each step adds 64.1 MiB.
+leak: 3.19 GiB is still there from 51 earlier steps; each added 64.1 MiB.
   at oom/causes.py:LINE in leak
   named history[*], kept by history, a list of 52, in leak() at
      oom/causes.py:DEF

@@ -24,7 +24,7 @@ static void test_facts_by_their_units(void **state)
 	const struct stack_frame frame = { .file = "/home/me/train.py", .line = 36, .function = "step" };
 
 	(void)state;
-	assert_says("3.00 GiB is still there from 51 earlier steps; each step adds 64.0 MiB.",
+	assert_says("3.00 GiB is still there from 51 earlier steps; each added 64.0 MiB.",
 		    SAID(kept_of_steps, fact_bytes("bytes", 3 * GIB), fact_count("steps", 51), fact_bytes("each", 64 << 20)));
 	assert_says("a fraction of at least 12.5% lets this request pass", SAID(limit_advice, fact_share("fraction", 1, 8)));
 	assert_says("the traceback has the variables of step() at train.py:36",
