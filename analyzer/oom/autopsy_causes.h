@@ -88,6 +88,9 @@ void autopsy_say_line(const struct autopsy *a, struct autopsy_finding *f);
 /* Is most of it for pairs of the batch's samples? (autopsy_shapes.c) */
 void autopsy_say_pairs(const struct autopsy *a, struct autopsy_finding *f);
 
+/* Says that most of what is there are gradients of each sample, one for each parameter. */
+void autopsy_say_samples(const struct autopsy *a, struct autopsy_finding *f);
+
 /* A tensor of so many bytes in parts; what is in wide elements in narrower ones, first where the model has none such. */
 void autopsy_advise_parts(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes);
 void autopsy_advise_narrower(const struct autopsy *a, struct autopsy_finding *f);

@@ -11,6 +11,8 @@
 #include "analyzer/patterns/shapecache.h"
 #include "analyzer/stacks/element.h"
 
+#define SAMPLES_SHAPES 3 /* of different parameters */
+#define SQUEEZED_MAX 8	 /* dimensions; no parameter has more */
 #define DIMS_TEXT_MAX 96 /* of the dimensions of a batch */
 
 /* "[32, 2048]", with one dimension replaced. Returns buf. */
@@ -186,6 +188,83 @@ void autopsy_say_pairs(const struct autopsy *a, struct autopsy_finding *f)
 		say_pairs(a, f, &pairs);
 		return;
 	}
+}
+
+/* ---- gradients of each sample ------------------------------------------------------------------- */
+
+/* A shape without its dimensions of 1. */
+struct squeezed {
+	uint64_t dims[SQUEEZED_MAX];
+	unsigned nr_dims;
+};
+
+static struct squeezed squeeze(const struct tfmt_shape *s)
+{
+	struct squeezed out = { .nr_dims = 0 };
+
+	for (unsigned i = 0; i < s->nr_dims && out.nr_dims < SQUEEZED_MAX; i++)
+		if (s->dims[i] != 1)
+			out.dims[out.nr_dims++] = s->dims[i];
+	return out;
+}
+
+/*
+ * How many times a parameter's shape this one is, in a dimension before it: [n, 512, 256] of [512, 256]. A convolution's are in its
+ * first, as groups: [n * 64, 3, 3, 3]. 0: it is not so; of vectors it would be by chance.
+ */
+static uint64_t times_parameter(const struct tfmt_shape *whole, const struct tfmt_shape *parameter)
+{
+	struct squeezed s = squeeze(whole), of = squeeze(parameter);
+
+	if (of.nr_dims >= 2 && s.nr_dims == of.nr_dims + 1 && !memcmp(s.dims + 1, of.dims, of.nr_dims * sizeof(*of.dims)))
+		return s.dims[0];
+	if (of.nr_dims >= 3 && s.nr_dims == of.nr_dims && s.dims[0] > of.dims[0] && s.dims[0] % of.dims[0] == 0 &&
+	    !memcmp(s.dims + 1, of.dims + 1, (of.nr_dims - 1) * sizeof(*of.dims)))
+		return s.dims[0] / of.dims[0];
+	return 0;
+}
+
+/* Of how many samples, and of which parameters; bytes: with the request. */
+struct samples {
+	uint64_t nr, bytes;
+	unsigned nr_shapes;
+	const struct tfmt_shape *shape[SAMPLES_SHAPES];
+};
+
+static void add_sample(struct samples *s, const struct autopsy *a, const struct tfmt_shape *shape, uint64_t bytes)
+{
+	const struct tfmt_shape *of = NULL;
+	uint64_t nr = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks && !nr; i++) {
+		of = &a->block[i].shape;
+		if (a->categories.block[i].category == CATEGORY_PARAMETER && a->block[i].is_shaped)
+			nr = times_parameter(shape, of);
+	}
+	if (!nr || (s->nr && nr != s->nr))
+		return;
+	s->nr = nr;
+	s->bytes += bytes;
+	for (unsigned i = 0; i < s->nr_shapes; i++)
+		if (times_parameter(shape, s->shape[i]))
+			return;
+	if (s->nr_shapes < SAMPLES_SHAPES)
+		s->shape[s->nr_shapes++] = of;
+}
+
+/* As vmap(grad(...)) makes them. An activation may have the shape of one parameter by chance, or of its positions: not of several. */
+void autopsy_say_samples(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct samples s = { 0 };
+	struct tfmt_shape asked;
+
+	if (a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
+		add_sample(&s, a, &asked, a->failure->asked);
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		if (a->block[i].is_shaped && a->categories.block[i].life.birth.phase == PHASE_BACKWARD)
+			add_sample(&s, a, &a->block[i].shape, a->categories.block[i].life.size);
+	if (s.nr_shapes == SAMPLES_SHAPES && 2 * s.bytes > a->failure->allocated + a->failure->asked)
+		autopsy_evidence_first(f, SAID(samples_have_gradients, fact_bytes("bytes", s.bytes), fact_count("samples", s.nr)));
 }
 
 bool autopsy_is_input_shape(const struct autopsy *a, struct autopsy_finding *f)

@@ -147,6 +147,7 @@ CAUSES = {
     "masks_of_all": ("too_big", "never_fits"),
     "unrolled": ("graph_retention", "retain_graph"),
     "whitened": ("too_big", "optimizer_temporaries"),
+    "each_sample": ("too_big", "sum"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -350,6 +351,13 @@ FIRST = {
     "thawed": "trained_part_advice",
     "heads_only": "trained_part_advice",
 }
+
+
+def test_gradients_of_each_sample_are_told(vramtrace, ran_out):
+    """By their shapes: 320 times that of several parameters, of a convolution in its first dimension."""
+    (found, *_) = vramtrace.json("oom", ran_out("each_sample").path)["findings"]
+    (told,) = [facts for facts in found["evidence_facts"] if facts["says"] == "samples_have_gradients"]
+    assert told["samples"] == 320 and told["bytes"] > CAPACITY
 
 
 @pytest.mark.parametrize("cause", FIRST)

@@ -295,4 +295,18 @@ def whitened():
     optimizer.step()
 
 
+
+def each_sample():
+    """How far each picture of a batch would move each weight: as many gradients as there are pictures."""
+    model = nn.Sequential(nn.Conv2d(3, 256, 3), nn.ReLU(), nn.Conv2d(256, 256, 3), nn.ReLU(), nn.Conv2d(256, 192, 5), nn.ReLU(),
+                          nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(192, 2048), nn.ReLU(), nn.Linear(2048, 1000)).to(DEVICE)  # fmt: skip
+
+    def loss(weights, picture, kind):
+        return functional.cross_entropy(torch.func.functional_call(model, weights, (picture[None],)), kind[None])  # planted: each_sample
+
+    pictures, kinds = torch.randn(320, 3, 16, 16, device=DEVICE), torch.zeros(320, dtype=torch.long, device=DEVICE)
+    weights = {name: weight.detach() for name, weight in model.named_parameters()}
+    return torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(weights, pictures, kinds)
+
+
 globals()[sys.argv[1]]()
