@@ -241,8 +241,10 @@ static uint32_t private_id_of(struct frag_device *d, const struct tfmt_event *ev
 	if (at && d->segments.segment[at->segment].used) {
 		uint32_t id = d->segments.pool[d->segments.segment[at->segment].pool].private_id;
 
-		if (id != SEGMENTS_SHARED && id != SEGMENTS_OTHER)
+		if (id != SEGMENTS_SHARED && id != SEGMENTS_OTHER) {
+			d->graphs_share |= id != d->private_id;
 			return id;
+		}
 	}
 	return d->private_id;
 }
@@ -506,6 +508,7 @@ struct frag_cached frag_cached(const struct frag *f, const struct replay_process
 	return (struct frag_cached){
 		.largest = pool ? segments_largest_of(&d->segments, (uint32_t)(pool - d->segments.pool)) : 0,
 		.of_graphs = d ? d->segments.held_bytes : 0,
+		.graphs_share = d && d->graphs_share,
 	};
 }
 

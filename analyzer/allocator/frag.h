@@ -86,6 +86,7 @@ struct frag_device {
 	uint64_t told_address, told_bytes, completed_address; /* by the allocator, just now */
 	bool was_capturing;
 	uint32_t private_id;  /* of the graph being captured, of the latest one */
+	bool graphs_share;    /* as struct frag_cached has it */
 	struct frag_shortage *shortage; /* of few threads */
 	uint32_t nr_shortages;
 	size_t shortages_room;
@@ -113,6 +114,7 @@ struct frag_device *frag_of(const struct frag *f, const struct replay_device *d)
 struct frag_cached {
 	uint64_t largest;   /* block that a request of more than TORCH_SMALL_MAX bytes could have, outside of graphs' own pools */
 	uint64_t of_graphs; /* in segments that are wholly free, and private to CUDA graphs */
+	bool graphs_share;  /* one graph's capture has used what another's had reserved: they have a pool in common */
 };
 
 /* For a request on a stream. */

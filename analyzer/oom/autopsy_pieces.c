@@ -74,7 +74,7 @@ static bool is_batch_too_large(const struct autopsy *a)
 	return a->has_shape && shapefit_at(&a->shape, a->shape.dims) > (double)(a->usable + a->cached);
 }
 
-/* Most of it is private to CUDA graphs: each keeps what its capture has reserved. */
+/* Most of it is private to CUDA graphs: each keeps what its capture has reserved, or a pool that they share does. */
 static void say_graphs(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct category_block *largest = NULL;
@@ -91,8 +91,13 @@ static void say_graphs(const struct autopsy *a, struct autopsy_finding *f)
 	else
 		autopsy_at_request(a, f);
 	autopsy_say(f, SAID(pieces_of_graphs, fact_bytes("bytes", f->bytes), fact_bytes("asked", a->failure->asked)));
-	autopsy_evidence(f, SAID(pieces_of_graphs_each, NO_FACTS));
-	autopsy_advise(f, SAID(graphs_pool_advice, NO_FACTS));
+	if (a->failure->cached.graphs_share) {
+		autopsy_evidence(f, SAID(pieces_of_graphs_pool, NO_FACTS));
+		autopsy_advise(f, SAID(graphs_order_advice, NO_FACTS));
+	} else {
+		autopsy_evidence(f, SAID(pieces_of_graphs_each, NO_FACTS));
+		autopsy_advise(f, SAID(graphs_pool_advice, NO_FACTS));
+	}
 }
 
 /*

@@ -353,6 +353,17 @@ FIRST = {
 }
 
 
+def test_graphs_of_one_pool_are_to_be_captured_largest_first(vramtrace, tmp_path):
+    """What is said of pools of their own would be in vain."""
+    text = script_of("graphs").read_text().replace("torch.cuda.graph(graph)", "torch.cuda.graph(graph, pool=pool)")
+    (tmp_path / "shared.py").write_text(text.replace("DEVICE = ", "pool = torch.cuda.graph_pool_handle()\nDEVICE = "))
+    command = python(tmp_path / "shared.py", "graphs")
+    run = vramtrace.record(tmp_path / "job.vtr", command, options=("--simulate-capacity", "4GiB"), env=WITH_NAMES)
+    (found,) = [one for one in vramtrace.json("oom", run.path)["findings"] if one["cause"] == "fragmentation"]
+    assert found["facts"]["says"] == "pieces_of_graphs"
+    assert [facts["says"] for facts in found["advice_facts"]][:1] == ["graphs_order_advice"]
+
+
 def test_gradients_of_each_sample_are_told(vramtrace, ran_out):
     """By their shapes: 320 times that of several parameters, of a convolution in its first dimension."""
     (found, *_) = vramtrace.json("oom", ran_out("each_sample").path)["findings"]
