@@ -64,6 +64,6 @@ void stepkeeper_find(struct stepkeeper *k, const struct replay_device *d, uint32
 	k->has_entries = k->is_known && (keeper_has_entries(&nearest) || groupkeeper_container(&container, most));
 	if (k->is_known)
 		find_bound(k, most, d->process->names);
-	k->is_state = is_state(d, group);
+	k->is_state = k->is_known && is_state(d, group);
 	namegroups_release(&names);
 }

@@ -61,6 +61,7 @@ struct autopsy_finding {
 	bool comes_first;  /* before what is about size alone */
 	bool has_holder;   /* its evidence says who holds it: what the blocks of its site are called is of others as well */
 	bool has_some_in_use; /* what holds them is not to let go of all: it has others as well, which the program uses */
+	bool is_awaited;   /* a backward pass is still to come for it: nothing is to be let go of before */
 	bool has_site;
 	struct stack_frame site;
 	bool has_caller; /* the site is in an installed package, or in a model whose calls are the matter */

@@ -56,14 +56,12 @@ void autopsy_let_go(struct autopsy_finding *f)
 	bool frees_all; /* and what it was computed of */
 	uint64_t bytes;
 
-	if (!strcmp(f->cause, "growing_tensor")) /* what it has so far is wanted */
+	if (!strcmp(f->cause, "growing_tensor") || f->is_awaited) /* what it has so far is wanted */
 		return;
 	if ((f->verdict != VERDICT_LEAK && f->verdict != VERDICT_GRAPH_RETENTION) || !f->named ||
 	    !letgo_text(code, sizeof(code), f->named, f->verdict == VERDICT_GRAPH_RETENTION) || !groupkeeper_nearest(&k, &next, f->named))
 		return;
-	if (f->has_some_in_use && f->verdict == VERDICT_GRAPH_RETENTION) /* it waits for a backward pass */
-		return;
-	if (f->has_some_in_use) { /* in the same container, which is not to be cleared */
+	if (f->has_some_in_use) { /* in the same container, which is not to be cleared: its name is added to what is said */
 		f->advice[0] = SAID(calls_keep_some_advice, fact_name("holder", groupkeeper_name(f->named, &k.name)),
 				    fact_bytes("bytes", f->bytes));
 		return;

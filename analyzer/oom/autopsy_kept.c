@@ -276,7 +276,7 @@ static bool say_outer(const struct autopsy *a, struct autopsy_finding *f, uint64
 
 	if (!g || g->blocks != 1 || !g->named.has_node || !have_passes_made_graphs(a))
 		return false;
-	f->has_some_in_use = true;
+	f->is_awaited = true;
 	autopsy_evidence(f, SAID(graphs_for_outer, NO_FACTS));
 	autopsy_advise(f, SAID(outer_advice, fact_name("sum", namegroup_text(g)), fact_bytes("less", bytes)));
 	return true;

@@ -11,8 +11,7 @@
 #include "analyzer/patterns/shapecache.h"
 #include "analyzer/stacks/element.h"
 
-#define SAMPLES_SHAPES 3 /* of different parameters */
-#define SQUEEZED_MAX 8	 /* dimensions; no parameter has more */
+#define SAMPLES_SHAPES 3 /* of different parameters: one or two may have the shape of an activation, as positions have */
 #define DIMS_TEXT_MAX 96 /* of the dimensions of a batch */
 
 /* "[32, 2048]", with one dimension replaced. Returns buf. */
@@ -192,35 +191,47 @@ void autopsy_say_pairs(const struct autopsy *a, struct autopsy_finding *f)
 
 /* ---- gradients of each sample ------------------------------------------------------------------- */
 
-/* A shape without its dimensions of 1. */
-struct squeezed {
-	uint64_t dims[SQUEEZED_MAX];
-	unsigned nr_dims;
-};
+/* ---- dimensions of 1 do not count here ---- */
 
-static struct squeezed squeeze(const struct tfmt_shape *s)
+static unsigned skip_ones(const struct tfmt_shape *s, unsigned i)
 {
-	struct squeezed out = { .nr_dims = 0 };
+	while (i < s->nr_dims && s->dims[i] == 1)
+		i++;
+	return i;
+}
 
-	for (unsigned i = 0; i < s->nr_dims && out.nr_dims < SQUEEZED_MAX; i++)
-		if (s->dims[i] != 1)
-			out.dims[out.nr_dims++] = s->dims[i];
-	return out;
+static unsigned nr_dimensions(const struct tfmt_shape *s)
+{
+	unsigned nr = 0;
+
+	for (unsigned i = skip_ones(s, 0); i < s->nr_dims; i = skip_ones(s, i + 1))
+		nr++;
+	return nr;
+}
+
+/* Are a's dimensions from i on b's from k on? */
+static bool is_same_from(const struct tfmt_shape *a, unsigned i, const struct tfmt_shape *b, unsigned k)
+{
+	for (i = skip_ones(a, i), k = skip_ones(b, k); i < a->nr_dims && k < b->nr_dims; i = skip_ones(a, i + 1), k = skip_ones(b, k + 1))
+		if (a->dims[i] != b->dims[k])
+			return false;
+	return i == a->nr_dims && k == b->nr_dims;
 }
 
 /*
  * How many times a parameter's shape this one is, in a dimension before it: [n, 512, 256] of [512, 256]. A convolution's are in its
  * first, as groups: [n * 64, 3, 3, 3]. 0: it is not so; of vectors it would be by chance.
  */
-static uint64_t times_parameter(const struct tfmt_shape *whole, const struct tfmt_shape *parameter)
+static uint64_t times_parameter(const struct tfmt_shape *s, const struct tfmt_shape *of)
 {
-	struct squeezed s = squeeze(whole), of = squeeze(parameter);
+	unsigned i = skip_ones(s, 0), k = skip_ones(of, 0), nr = nr_dimensions(of);
 
-	if (of.nr_dims >= 2 && s.nr_dims == of.nr_dims + 1 && !memcmp(s.dims + 1, of.dims, of.nr_dims * sizeof(*of.dims)))
-		return s.dims[0];
-	if (of.nr_dims >= 3 && s.nr_dims == of.nr_dims && s.dims[0] > of.dims[0] && s.dims[0] % of.dims[0] == 0 &&
-	    !memcmp(s.dims + 1, of.dims + 1, (of.nr_dims - 1) * sizeof(*of.dims)))
-		return s.dims[0] / of.dims[0];
+	if (i == s->nr_dims || nr < 2)
+		return 0;
+	if (is_same_from(s, i + 1, of, k))
+		return s->dims[i];
+	if (nr >= 3 && of->dims[k] && s->dims[i] > of->dims[k] && s->dims[i] % of->dims[k] == 0 && is_same_from(s, i + 1, of, k + 1))
+		return s->dims[i] / of->dims[k];
 	return 0;
 }
 
