@@ -286,7 +286,7 @@ static const char *name_text(char *buf, size_t size, const struct autopsy_findin
 	return buf;
 }
 
-/* With as much of its evidence as there is room for; returns how many lines there are. */
+/* With as much of its evidence as there is room for; returns how many lines there are, and without an e only counts them. */
 static unsigned print_verdict(struct emit *e, const struct autopsy *a, unsigned room)
 {
 	const struct autopsy_finding *f = a->finding;
@@ -410,7 +410,7 @@ void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices
 		     a->device ? print_device_title(title, sizeof(title), a->replay, a->device) : "the host");
 	if (a->device && autopsy_is_about_size(a))
 		part = print_parts(NULL, a);
-	part = part < room ? part : 0;
+	part = part + print_verdict(NULL, a, 0) <= room ? part : 0;
 	top = print_verdict(e, a, room - part);
 	room = top < room ? room - top : 0;
 	if (nr_zeros)
