@@ -100,7 +100,7 @@ static bool in_parts(const struct jobpart *j, struct advice *a, struct batchcut 
 	uint64_t parts = 2, most, kept;
 	bool is_of_logits;
 
-	if (c->batch < 2)
+	if (c->batch < 2 || batchcut_is_of_pairs(c, j))
 		return false;
 	a->of_forward = j->asked && !u->is_unknown;
 	a->of_backward = u->in_backward;

@@ -181,6 +181,24 @@ bool batchcut_init(struct batchcut *c, const struct jobpart *j)
 	return true;
 }
 
+bool batchcut_is_of_pairs(const struct batchcut *c, const struct jobpart *j)
+{
+	uint64_t pairs = 0, all = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct tfmt_shape *s = &j->shape[i];
+		unsigned nr = 0;
+
+		if (!jobpart_is_kept(j, i))
+			continue;
+		for (unsigned k = 0; k < s->nr_dims; k++)
+			nr += s->dims[k] == c->batch;
+		all += j->blocks.block[i].life.size;
+		pairs += nr > 1 ? j->blocks.block[i].life.size : 0;
+	}
+	return 2 * pairs > all && !is_parameters(j, c->batch); /* else [n, n] may be rows of features */
+}
+
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* Has this module, or one that is not known, a parameter of these very sizes? */

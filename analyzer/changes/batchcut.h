@@ -27,6 +27,12 @@ struct batchcut {
 /* Of the whole batch. false: there is no input. */
 bool batchcut_init(struct batchcut *c, const struct jobpart *j);
 
+/*
+ * Is most of what forward keeps for pairs of the batch's rows, as [n, n] and [n, n, 48] of [n, 3]? In parts they would be fewer pairs:
+ * another result.
+ */
+bool batchcut_is_of_pairs(const struct batchcut *c, const struct jobpart *j);
+
 /* How often what is cut is a factor of a block's size: 0 where it does not follow it, 2 of matrices of attention by length. */
 unsigned batchcut_power(const struct batchcut *c, const struct jobpart *j, size_t block);
 
