@@ -79,7 +79,7 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f);
 /*
  * Not causes, but what is said of several (autopsy_less.c): was one result asked for that is larger than all there was? Then less
  * of it at a time is the remedy. Are most of it tensors like the one asked for, of no graph? Then one could be written in another's
- * place. Is most of it many tensors of one line, of no graph?
+ * place. Is most of it many tensors of one line, of no graph? Then that line is what is to be looked at.
  */
 void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f);
 void autopsy_say_alike(const struct autopsy *a, struct autopsy_finding *f);
@@ -88,7 +88,7 @@ void autopsy_say_line(const struct autopsy *a, struct autopsy_finding *f);
 /* Is most of it for pairs of the batch's samples? (autopsy_shapes.c) */
 void autopsy_say_pairs(const struct autopsy *a, struct autopsy_finding *f);
 
-/* Says that most of what is there are gradients of each sample, one for each parameter. */
+/* Are most of what is there gradients of each sample, one for each parameter? */
 void autopsy_say_samples(const struct autopsy *a, struct autopsy_finding *f);
 
 /* A tensor of so many bytes in parts; what is in wide elements in narrower ones, first where the model has none such. */

@@ -51,8 +51,8 @@ void autopsy_let_go(struct autopsy_finding *f)
 	struct keeper k, next;
 	const struct objectname *n = &k.name;
 	struct hookname hook;
-	struct fact site;
 	struct said said;
+	bool has_hook;
 	bool frees_all; /* and what it was computed of */
 	uint64_t bytes;
 
@@ -70,12 +70,17 @@ void autopsy_let_go(struct autopsy_finding *f)
 		autopsy_evidence_first(f, SAID(views_of_more, fact_bytes("seen", f->named->bytes - f->named->unseen_bytes),
 					       fact_bytes("kept", f->named->bytes)));
 	frees_all = f->named->named.has_node || f->named_bytes > f->bytes;
-	site = letgo_is_hook(&hook, f->named) ? (struct fact){ .key = "site" } : fact_line("site", n->file, n->line, n->function);
+	has_hook = letgo_is_hook(&hook, f->named);
 	if (frees_all)
 		bytes = f->bytes;
 	else
 		bytes = namegroup_is_of_views(f->named) ? f->named->unseen_bytes : f->named_bytes;
-	said = SAID(let_go_advice, fact_name("code", code), site, fact_bytes("bytes", bytes));
+	/* A variable is deleted where it is in scope; entries and graphs are let go of where they are put into what keeps them. */
+	if (!has_hook && keeper_is_variable(&k) && f->verdict == VERDICT_LEAK)
+		said = SAID(let_go_in_advice, fact_name("code", code), fact_name("function", n->function), fact_bytes("bytes", bytes));
+	else
+		said = SAID(let_go_advice, fact_name("code", code),
+			    fact_if(f->has_site && !has_hook, fact_site("site", f->has_caller ? &f->caller : &f->site)), fact_bytes("bytes", bytes));
 	/* Who only evaluates needs no graph at all: no_grad() comes first. What waits for a backward pass cannot be detached. */
 	if (!strcmp(f->cause, "evaluation") || !strcmp(f->cause, "no_backward"))
 		autopsy_advise(f, said);

@@ -215,14 +215,21 @@ void autopsy_say_line(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct autopsy_place *place = a->nr_places ? &a->place[0] : NULL;
 	char keeper[OBJECTNAME_MAX + 32];
+	struct keeper bounded;
 	const char *kept;
 
 	if (!place || place->blocks < OUTPUTS_MIN || 2 * place->bytes < a->failure->allocated ||
 	    !moment_is_passing(a->categories.block[place->largest].category) || a->block[place->largest].has_graph)
 		return;
+	if (place->named && groupkeeper_bounded(&bounded, place->named)) /* on purpose, and no more than so many */
+		return;
 	kept = keeper_of_line(keeper, sizeof(keeper), place->named);
-	autopsy_evidence_first(f, SAID(line_has_most, fact_bytes("bytes", place->bytes), fact_count("tensors", place->blocks),
-				       fact_site("site", &place->frame),
-				       fact_if(kept != NULL, fact_name("keeper", kept ? kept : ""))));
+	f->bytes = place->bytes;
+	autopsy_at_place(a, f, 0);
+	autopsy_say(f, SAID(line_has_most, fact_count("tensors", place->blocks), fact_bytes("bytes", place->bytes),
+			    fact_bytes("allocated", a->failure->allocated), fact_bytes("asked", a->failure->asked)));
+	f->has_holder = kept != NULL;
+	if (kept)
+		autopsy_evidence(f, SAID(line_is_kept, fact_name("keeper", kept)));
 	autopsy_advise_first(f, SAID(line_has_most_advice, fact_bytes("each", place->bytes / place->blocks)));
 }

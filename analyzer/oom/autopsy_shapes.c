@@ -275,7 +275,8 @@ void autopsy_say_samples(const struct autopsy *a, struct autopsy_finding *f)
 		if (a->block[i].is_shaped && a->categories.block[i].life.birth.phase == PHASE_BACKWARD)
 			add_sample(&s, a, &a->block[i].shape, a->categories.block[i].life.size);
 	if (s.nr_shapes == SAMPLES_SHAPES && 2 * s.bytes > a->failure->allocated + a->failure->asked)
-		autopsy_evidence_first(f, SAID(samples_have_gradients, fact_bytes("bytes", s.bytes), fact_count("samples", s.nr)));
+		autopsy_say(f, SAID(samples_have_gradients, fact_count("samples", s.nr), fact_bytes("bytes", s.bytes),
+				    fact_bytes("asked", a->failure->asked)));
 }
 
 bool autopsy_is_input_shape(const struct autopsy *a, struct autopsy_finding *f)

@@ -254,7 +254,7 @@ free             58.0 MiB   58.0 MiB would have fitted at most
 65.0 MiB   1.9%       3  workspace   oom/causes.py:TRAIN train
 16.0 MiB   0.5%       8  parameter   oom/causes.py:NETWORK network
 Step 53 began with 3.27 GiB allocated, +64.1 MiB against the step before.
-next: history.clear() in leak() at causes.py:DEF: frees 3.19 GiB
+next: history.clear() near causes.py:LINE: frees 3.19 GiB
       do not keep it, or keep it on the CPU: frees 3.19 GiB
       needing 76.0 MiB less elsewhere only puts it off until about step 54
 """
@@ -367,8 +367,21 @@ def test_graphs_of_one_pool_are_to_be_captured_largest_first(vramtrace, tmp_path
 def test_gradients_of_each_sample_are_told(vramtrace, ran_out):
     """By their shapes: 320 times that of several parameters, of a convolution in its first dimension."""
     (found, *_) = vramtrace.json("oom", ran_out("each_sample").path)["findings"]
-    (told,) = [facts for facts in found["evidence_facts"] if facts["says"] == "samples_have_gradients"]
-    assert told["samples"] == 320 and told["bytes"] > CAPACITY
+    told = found["facts"]
+    assert told["says"] == "samples_have_gradients" and told["samples"] == 320 and told["bytes"] > CAPACITY
+
+
+def test_tensors_that_wait_are_told_where_they_are_made(vramtrace, tmp_path):
+    """Not where the request failed, which the model made for the one that is in use."""
+    text = script_of("ahead").read_text()
+    (tmp_path / "fewer.py").write_text(text.replace("len(self.ready) < 100", "len(self.ready) < 72"))
+    command = python(tmp_path / "fewer.py", "ahead")
+    run = vramtrace.record(tmp_path / "job.vtr", command, options=("--simulate-capacity", "4GiB"), env=WITH_NAMES)
+    page = vramtrace.json("oom", run.path)
+    (found, *_) = page["findings"]
+    assert found["facts"]["says"] == "line_has_most"
+    assert found["site"]["line"] == planted_line("ahead") != page["devices"][0]["failures"][0]["site"]["line"]
+    assert any(facts["says"] == "line_is_kept" for facts in found["evidence_facts"])
 
 
 @pytest.mark.parametrize("cause", FIRST)

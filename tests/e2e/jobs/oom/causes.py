@@ -473,10 +473,10 @@ def sorted_batches():
     model = network(depth=8)
     with torch.no_grad():
         for i in range(1, 40):
-            h = torch.randn(64, 37 * i + i * i, 1024, device=DEVICE)  # planted: sorted_batches
+            h = torch.randn(64, 37 * i + i * i, 1024, device=DEVICE)
             states = []
             for part in model:
-                h = part(h)
+                h = part(h)  # planted: sorted_batches
                 states.append(h)
 
 

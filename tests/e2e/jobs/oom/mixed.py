@@ -132,8 +132,8 @@ def biases():
 
     def run(x):
         for layer in layers:
-            kept.append(torch.zeros(24576, 1024, device=DEVICE))
-            x = layer(x) + kept[-1]  # planted: biases
+            kept.append(torch.zeros(24576, 1024, device=DEVICE))  # planted: biases
+            x = layer(x) + kept[-1]
         return x
 
     with torch.no_grad():
