@@ -10,7 +10,7 @@
 /* As it stands in the program: no pattern, nothing that only a class is known of. */
 static bool is_code(const char *name)
 {
-	return *name && !strpbrk(name, "<*(") && !strchr(name, ' ');
+	return *name && !strpbrk(name, "<*(") && !strchr(name, ' ') && !strstr(name, "...");
 }
 
 /* What is put into a container in place of what has a grad_fn, and keeps what that was computed of. */
@@ -146,6 +146,16 @@ static const char *let_go_of_exception(char *buf, size_t size, const struct name
 	return buf;
 }
 
+/* The ctx is the node in autograd's graph. */
+const char *letgo_ctx_attribute(const struct namegroup *g)
+{
+	const struct tfmt_census *c = g->is_named ? g->named.census->census : NULL;
+	const struct tfmt_object_facts *o = c ? tfmt_census_object(c, g->named.object) : NULL;
+	const struct tfmt_object_facts *of = o ? tfmt_census_object(c, o->parent) : NULL;
+
+	return of && of->kind == TFMT_KIND_AUTOGRAD && o->edge == TFMT_EDGE_ATTRIBUTE ? o->name : NULL;
+}
+
 /* A parameter by no more than its state in an optimizer: it is no model's, and no gradient will come for it. */
 static bool is_only_of_optimizer(const struct keeper *k, const struct keeper *next)
 {
@@ -157,7 +167,7 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 {
 	struct hookname hook;
 	struct keeper k, next;
-	const char *text;
+	const char *text, *attribute;
 
 	if (!groupkeeper_nearest(&k, &next, g))
 		return NULL;
@@ -165,7 +175,11 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 		return !g->has_unhooked && letgo_is_hook(&hook, g) ? let_go_of_hook(buf, size, NULL, &hook, false) : NULL;
 	switch (g->named.name.root) {
 	case ROOT_CYCLE:
-		snprintf(buf, size, "gc.collect(), or a weakref for one of the references");
+		attribute = letgo_ctx_attribute(g);
+		if (attribute)
+			snprintf(buf, size, "ctx.save_for_backward(x) in place of ctx.%s = x", attribute);
+		else
+			snprintf(buf, size, "gc.collect(), or a weakref for one of the references");
 		return buf;
 	case ROOT_EXCEPTION:
 		return let_go_of_exception(buf, size, g, &k, &next);
@@ -178,11 +192,16 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 	default:
 		return NULL;
 	}
+	if (k.is_of_chain) {
+		snprintf(buf, size, "x.%s = None once x is done with it", k.step);
+		return buf;
+	}
 	if (is_only_of_optimizer(&k, &next) && is_code(k.name.text)) {
 		snprintf(buf, size, "%s.pop(x), of each x that it no longer updates,", k.name.text);
 		return buf;
 	}
-	if (g->named.use != USE_UNKNOWN) /* of a model's, all is needed */
+	/* Of a model's all is needed, but for the graph of a running average. */
+	if (g->named.use != USE_UNKNOWN && !(of_graph && g->named.use == USE_BUFFER))
 		return NULL;
 	text = is_in_reach(&g->named.name) ? let_go_of(buf, size, g, &k, of_graph) : NULL;
 	if (!letgo_is_hook(&hook, g))

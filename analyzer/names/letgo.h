@@ -15,4 +15,7 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 /* Does a hook alone keep it, as far as the census tells? Its removal is said then. */
 bool letgo_is_hook(struct hookname *h, const struct namegroup *g);
 
+/* The attribute that a Function of the program's own has set on its ctx, of the tensor it holds so; the census's. NULL: it is none. */
+const char *letgo_ctx_attribute(const struct namegroup *g);
+
 #endif

@@ -47,6 +47,8 @@ const char *objectname_kind(uint8_t kind)
 	return kind < sizeof(names) / sizeof(*names) ? names[kind] : names[TFMT_KIND_OTHER];
 }
 
+#define CHAIN "..." /* best.parent...weights: the same attribute again, however often */
+
 /* ---- texts ------------------------------------------------------------------------------------ */
 
 /* What is longer than OBJECTNAME_MAX is cut. */
@@ -103,9 +105,16 @@ static const char *class_of(const struct tfmt_object_facts *o)
 	return *o->class_name ? o->class_name : objectname_kind(o->kind);
 }
 
+static bool ends_in_chain(const char *text)
+{
+	size_t len = strlen(text), end = strlen(CHAIN);
+
+	return len >= end && !strcmp(text + len - end, CHAIN);
+}
+
 static void append_attribute(struct objectname *n, const char *name)
 {
-	append_both(n, *n->text ? "." : "", name, "");
+	append_both(n, *n->text && !ends_in_chain(n->text) ? "." : "", name, "");
 }
 
 /* ---- steps ------------------------------------------------------------------------------------ */
@@ -162,7 +171,10 @@ static void append_step(struct objectname *n, const struct tfmt_census *c, const
 		return;
 	switch (o->edge) {
 	case TFMT_EDGE_ATTRIBUTE:
-		append_attribute(n, o->name);
+		if (!objectway_is_of_chain(w, i))
+			append_attribute(n, o->name);
+		else if (!ends_in_chain(n->text))
+			append_both(n, "", CHAIN, "");
 		break;
 	case TFMT_EDGE_KEY:
 		if (i && objectway_is_transparent(w, i - 1) && !(i > 1 && objectway_is_cache(w, i - 2)))
@@ -383,6 +395,7 @@ static void take_keeper(struct keeper *k, const struct tfmt_census *c, const str
 	k->length = k->has_length ? w->step[i]->length - 1 : 0;
 	k->has_bound = w->step[i]->bound > 0;
 	k->bound = k->has_bound ? w->step[i]->bound - 1 : 0;
+	k->is_of_chain = objectway_is_of_chain(w, i);
 }
 
 uint32_t objectname_keepers(struct keeper *out, uint32_t max, const struct tfmt_census *c, uint32_t object)

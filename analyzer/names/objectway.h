@@ -10,6 +10,8 @@
 
 #define OBJECTWAY_MAX 128 /* steps; of a longer way, the last */
 
+/* Of a chain (node.parent.parent.parent) two steps are kept, whatever its length: those of all its objects are alike. */
+
 struct objectway {
 	const struct tfmt_object_facts *step[OBJECTWAY_MAX]; /* from the root, or below it, to the object */
 	uint32_t id[OBJECTWAY_MAX];
@@ -22,6 +24,9 @@ struct objectway {
 
 /* Of what lies on this device of a sharded tensor: the way to that tensor. */
 void objectway_find(struct objectway *w, const struct tfmt_census *c, uint32_t object);
+
+/* Is the step a further one of a chain: the same attribute of the attribute's object? */
+bool objectway_is_of_chain(const struct objectway *w, uint32_t i);
 
 /*
  * Is it one of the dicts that an nn.Module keeps its own in, an object's own dict, or what functools.lru_cache and

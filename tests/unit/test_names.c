@@ -376,6 +376,31 @@ static void test_roots(void **state)
 	replay_release(&m);
 }
 
+/* Each object of a chain has the next by the same attribute: all have one name. */
+static void test_a_chain(void **state)
+{
+	struct synthetic_census c;
+	uint32_t object;
+
+	(void)state;
+	begin(4);
+	synthetic_census_open(&c, "a.1.names", 7, TIME(3));
+	object = synthetic_local(&c, TFMT_KIND_OTHER, "head");
+	for (int i = 0; i < 300; i++) {
+		object = synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_OTHER, "before");
+		if (i == 0 || i == 1 || i == 5 || i == 299)
+			synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_TENSOR, "data"),
+					 ADDRESS(i < 2 ? i : i < 299 ? 2 : 3), BLOCK);
+	}
+	synthetic_census_close(&c, true);
+	load();
+	assert_string_equal(named_of(0).name.text, "head.before.data");
+	for (unsigned i = 1; i < 4; i++)
+		assert_string_equal(named_of(i).name.text, "head.before...data");
+	assert_int_equal(named_of(3).name.root, ROOT_LOCAL);
+	replay_release(&m);
+}
+
 /* Of a way that is too long the nearer part is told. */
 static void test_a_long_way(void **state)
 {
@@ -387,11 +412,11 @@ static void test_a_long_way(void **state)
 	synthetic_census_open(&c, "a.1.names", 7, TIME(0));
 	object = synthetic_local(&c, TFMT_KIND_OTHER, "head");
 	for (int i = 0; i < 300; i++)
-		object = synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_OTHER, "n");
+		object = synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_OTHER, i % 2 ? "m" : "n");
 	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_TENSOR, "data"), ADDRESS(0), BLOCK);
 	synthetic_census_close(&c, true);
 	load();
-	assert_memory_equal(named_of(0).name.text, "....n.n.n", 9);
+	assert_memory_equal(named_of(0).name.text, "...m.n.m", 8);
 	assert_int_equal(named_of(0).name.root, ROOT_LOCAL);
 	assert_string_equal(named_of(0).name.function, "main");
 	replay_release(&m);
@@ -626,6 +651,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_keepers, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_hooks, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_roots, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(test_a_chain, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_a_long_way, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_nearest_census, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_not_live_at_the_census, synthetic_enter, synthetic_leave),
