@@ -132,7 +132,7 @@ static void find_names(struct autopsy *a)
 		if (kepttensors_is_of_step(&a->moment, i))
 			namegroups_add(&a->names_kept[a->block[i].place], has_name ? &named : NULL, 0, life->size, 1);
 		a->block[i].is_native = has_name && named.name.root == ROOT_NATIVE;
-		if (has_name && named.has_node && named.name.root != ROOT_NATIVE && named.use == USE_UNKNOWN)
+		if (has_name && named.has_node && named.name.root != ROOT_NATIVE && (named.use == USE_UNKNOWN || named.use == USE_BUFFER))
 			namegroups_add(&a->holders, &named, 0, life->size, 1);
 	}
 	for (size_t i = 0; i < a->nr_places; i++)
@@ -419,14 +419,38 @@ static void name_by_place(const struct autopsy *a, struct autopsy_finding *f, si
 		f->named_bytes = f->named->bytes;
 }
 
+/* Of what is kept under many names, as what each module has: how many, and one of them. */
+static void say_many_names(const struct autopsy *a, struct autopsy_finding *f, size_t place)
+{
+	const struct namegroup *most = NULL;
+	uint64_t bytes = 0, nr = 0;
+
+	for (size_t i = 0; a->names && i < a->names[place].nr_groups; i++) {
+		const struct namegroup *g = &a->names[place].group[i];
+
+		if (!g->is_named || g->named.name.root == ROOT_NATIVE)
+			continue;
+		bytes += g->bytes;
+		nr++;
+		most = !most || g->bytes > most->bytes ? g : most;
+	}
+	if (nr < 2 || 2 * bytes <= a->place[place].bytes)
+		return;
+	autopsy_evidence_first(f, SAID(many_names, fact_count("names", nr), fact_name("name", namegroup_text(most))));
+	f->certainty = CERTAINTY_PROVEN; /* they are seen to be kept */
+}
+
 /* What is at the site of a finding, by its name; of graphs that are kept, what keeps them. */
 static void name_finding(const struct autopsy *a, struct autopsy_finding *f, const struct namegroup *holder)
 {
 	if (f->has_holder)
 		return;
 	for (size_t k = 0; k < a->nr_places && f->has_site; k++)
-		if (sourceline_is_same_call(&a->place[k].frame, &f->site))
+		if (sourceline_is_same_call(&a->place[k].frame, &f->site)) {
 			name_by_place(a, f, k);
+			if (!f->named && f->verdict == VERDICT_LEAK)
+				say_many_names(a, f, k);
+		}
 	if (f->verdict == VERDICT_GRAPH_RETENTION && strcmp(f->cause, "traceback") && holder) {
 		f->named = holder;
 		f->named_bytes = holder->bytes;

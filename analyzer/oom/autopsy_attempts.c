@@ -77,7 +77,7 @@ static bool is_of_attempt(const struct autopsy *a, size_t i, const struct attemp
 	if (is_before_pass(a, i, ended))
 		return false;
 	if (a->block[i].has_graph)
-		return true;
+		return autopsy_begins_as_call(a, autopsy_group(a, i)->python_stack, &attempt->call);
 	return moment_is_passing(category) && category != CATEGORY_WORKSPACE &&
 	       autopsy_is_on_call(a, autopsy_group(a, i)->python_stack, &attempt->call) &&
 	       (attempt->call.is_parted || is_made_again(a, i, ended));

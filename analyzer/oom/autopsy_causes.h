@@ -80,10 +80,12 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f);
  * Not causes, but what is said of several (autopsy_less.c): was one result asked for that is larger than all there was? Then less
  * of it at a time is the remedy. Are most of it tensors like the one asked for, of no graph? Then one could be written in another's
  * place. Is most of it many tensors of one line, of no graph? Then that line is what is to be looked at.
+ * Are a few most of it, and is nothing else to be said? Then those.
  */
 void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f);
 void autopsy_say_alike(const struct autopsy *a, struct autopsy_finding *f);
 void autopsy_say_line(const struct autopsy *a, struct autopsy_finding *f);
+void autopsy_say_largest(const struct autopsy *a, struct autopsy_finding *f);
 
 /* Is most of it for pairs of the batch's samples? (autopsy_shapes.c) */
 void autopsy_say_pairs(const struct autopsy *a, struct autopsy_finding *f);

@@ -48,11 +48,14 @@ struct ended_call {
 void autopsy_ended_call(const struct autopsy *a, const struct failure *ended, struct ended_call *call);
 /* Does a stack lead through that line of the call? If it is not parted: is its own line one that the call stood on? */
 bool autopsy_is_on_call(const struct autopsy *a, uint32_t python_stack, const struct ended_call *call);
+/* Does a stack begin in the function in which the call's begins? Those of other threads do not, but for those of one pool. */
+bool autopsy_begins_as_call(const struct autopsy *a, uint32_t python_stack, const struct ended_call *call);
 
 /*
- * The finding is about this place; about calls of the model, that made this block; about the making of a model that this block
+ * The finding is about the place of this block, which one call has made; about this place; about calls of the model, that made this block; about the making of a model that this block
  * is of; about this group; about the request.
  */
+void autopsy_at_block(const struct autopsy *a, struct autopsy_finding *f, size_t block);
 void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place);
 void autopsy_at_call(const struct autopsy *a, struct autopsy_finding *f, size_t block);
 void autopsy_at_making(const struct autopsy *a, struct autopsy_finding *f, size_t block);

@@ -52,12 +52,17 @@ void autopsy_let_go(struct autopsy_finding *f)
 	const struct objectname *n = &k.name;
 	struct hookname hook;
 	struct said said;
-	bool has_hook;
+	bool has_hook, is_called;
 	bool frees_all; /* and what it was computed of */
 	uint64_t bytes;
 
 	if (!strcmp(f->cause, "growing_tensor") || f->is_awaited) /* what it has so far is wanted */
 		return;
+	/* A generator has what it is still to give. */
+	if (f->verdict == VERDICT_LEAK && f->named && groupkeeper_nearest(&k, &next, f->named) && k.name.root == ROOT_GENERATOR) {
+		autopsy_advise_first(f, SAID(line_has_most_advice, fact_bytes("each", f->named->bytes / f->named->blocks)));
+		return;
+	}
 	if ((f->verdict != VERDICT_LEAK && f->verdict != VERDICT_GRAPH_RETENTION) || !f->named ||
 	    !letgo_text(code, sizeof(code), f->named, f->verdict == VERDICT_GRAPH_RETENTION) || !groupkeeper_nearest(&k, &next, f->named))
 		return;
@@ -70,6 +75,7 @@ void autopsy_let_go(struct autopsy_finding *f)
 		autopsy_evidence_first(f, SAID(views_of_more, fact_bytes("seen", f->named->bytes - f->named->unseen_bytes),
 					       fact_bytes("kept", f->named->bytes)));
 	frees_all = f->named->named.has_node || f->named_bytes > f->bytes;
+	is_called = f->has_caller && !letgo_ctx_attribute(f->named);
 	has_hook = letgo_is_hook(&hook, f->named);
 	if (frees_all)
 		bytes = f->bytes;
@@ -80,7 +86,7 @@ void autopsy_let_go(struct autopsy_finding *f)
 		said = SAID(let_go_in_advice, fact_name("code", code), fact_name("function", n->function), fact_bytes("bytes", bytes));
 	else
 		said = SAID(let_go_advice, fact_name("code", code),
-			    fact_if(f->has_site && !has_hook, fact_site("site", f->has_caller ? &f->caller : &f->site)), fact_bytes("bytes", bytes));
+			    fact_if(f->has_site && !has_hook, fact_site("site", is_called ? &f->caller : &f->site)), fact_bytes("bytes", bytes));
 	/* Who only evaluates needs no graph at all: no_grad() comes first. What waits for a backward pass cannot be detached. */
 	if (!strcmp(f->cause, "evaluation") || !strcmp(f->cause, "no_backward"))
 		autopsy_advise(f, said);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyzer/names/groupkeeper.h"
+#include "analyzer/names/letgo.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/stacks/element.h"
@@ -211,15 +212,25 @@ static const char *keeper_of_line(char *buf, size_t size, const struct namegroup
 	return buf;
 }
 
+/* What a place has of no graph, as backward needs the rest. */
+static uint64_t bytes_of_no_graph(const struct autopsy *a, size_t place)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		bytes += a->block[i].place == place && !a->block[i].has_graph ? a->categories.block[i].life.size : 0;
+	return bytes;
+}
+
 void autopsy_say_line(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct autopsy_place *place = a->nr_places ? &a->place[0] : NULL;
-	char keeper[OBJECTNAME_MAX + 32];
-	struct keeper bounded;
+	char keeper[OBJECTNAME_MAX + 32], code[OBJECTNAME_MAX];
+	struct keeper bounded, nearest, next;
 	const char *kept;
 
-	if (!place || place->blocks < OUTPUTS_MIN || 2 * place->bytes < a->failure->allocated ||
-	    !moment_is_passing(a->categories.block[place->largest].category) || a->block[place->largest].has_graph)
+	if (!place || place->blocks < OUTPUTS_MIN || 2 * bytes_of_no_graph(a, 0) < a->failure->allocated ||
+	    !moment_is_passing(a->categories.block[place->largest].category))
 		return;
 	if (place->named && groupkeeper_bounded(&bounded, place->named)) /* on purpose, and no more than so many */
 		return;
@@ -231,5 +242,44 @@ void autopsy_say_line(const struct autopsy *a, struct autopsy_finding *f)
 	f->has_holder = kept != NULL;
 	if (kept)
 		autopsy_evidence(f, SAID(line_is_kept, fact_name("keeper", kept)));
-	autopsy_advise_first(f, SAID(line_has_most_advice, fact_bytes("each", place->bytes / place->blocks)));
+	if (kept && groupkeeper_nearest(&nearest, &next, place->named) && nearest.is_of_chain && letgo_text(code, sizeof(code), place->named, false))
+		autopsy_advise_first(f, SAID(let_go_advice, fact_name("code", code), fact_site("site", &f->site), fact_bytes("bytes", place->named->bytes)));
+	else
+		autopsy_advise_first(f, SAID(line_has_most_advice, fact_bytes("each", place->bytes / place->blocks)));
+}
+
+/* Made by the function that asked for more, and for no graph: what it computes could be computed in parts. */
+static bool is_of_computation(const struct autopsy *a, size_t i)
+{
+	const struct stack_frame *made = &a->place[a->block[i].place].frame;
+
+	return moment_is_passing(a->categories.block[i].category) && !a->block[i].has_graph && a->block[i].is_shaped && a->has_site &&
+	       made->file && made->function && a->site.file && a->site.function && !strcmp(made->file, a->site.file) &&
+	       !strcmp(made->function, a->site.function);
+}
+
+void autopsy_say_largest(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct category_block *block = a->categories.block;
+	size_t largest = SIZE_MAX;
+	uint64_t bytes = 0, nr = 0;
+	char shape[SHAPE_TEXT_MAX];
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		if (is_of_computation(a, i) && (largest == SIZE_MAX || block[i].life.size > block[largest].life.size))
+			largest = i;
+	for (size_t i = 0; largest != SIZE_MAX && i < a->categories.nr_blocks; i++) {
+		if (!is_of_computation(a, i) || block[i].life.size < block[largest].life.size / 2)
+			continue;
+		bytes += block[i].life.size;
+		nr++;
+	}
+	if (f->nr_advice || nr >= OUTPUTS_MIN || 2 * bytes <= a->failure->allocated)
+		return;
+	f->bytes = bytes + a->failure->asked;
+	autopsy_at_place(a, f, a->block[largest].place);
+	autopsy_say(f, SAID(largest_have_most, fact_count("tensors", nr), fact_bytes("bytes", bytes),
+			    fact_bytes("allocated", a->failure->allocated), fact_bytes("asked", a->failure->asked)));
+	autopsy_evidence(f, SAID(largest_is, fact_name("shape", shape_text(shape, &a->block[largest].shape))));
+	autopsy_advise_parts(a, f, bytes);
 }

@@ -112,12 +112,29 @@ bool autopsy_is_on_call(const struct autopsy *a, uint32_t python_stack, const st
 	return i && i == (call->is_parted ? call->stack.nr_frames : nr);
 }
 
-void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place)
+bool autopsy_begins_as_call(const struct autopsy *a, uint32_t python_stack, const struct ended_call *call)
 {
-	f->site = a->place[place].frame;
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
+	struct stack stack = { 0 };
+	bool begins;
+
+	stack_expand(&stack, &source, python_stack, 0);
+	begins = !keep_program(&stack) || !call->stack.nr_frames || same_function(&stack.frame[0], &call->stack.frame[0]);
+	stack_release(&stack);
+	return begins;
+}
+
+void autopsy_at_block(const struct autopsy *a, struct autopsy_finding *f, size_t block)
+{
+	f->site = a->place[a->block[block].place].frame;
 	f->has_site = f->site.file || f->site.function;
 	if (f->has_site && !a->failure->is_driver)
-		find_caller(a, f, autopsy_group(a, a->place[place].largest)->python_stack, 0, false);
+		find_caller(a, f, autopsy_group(a, block)->python_stack, 0, false);
+}
+
+void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place)
+{
+	autopsy_at_block(a, f, a->place[place].largest);
 }
 
 void autopsy_at_call(const struct autopsy *a, struct autopsy_finding *f, size_t block)

@@ -159,6 +159,7 @@ struct holding {
 	uint64_t bytes, forwards; /* forwards: forward's allocations before the latest */
 	uint32_t nr, nr_calls;    /* nr_calls: those with a call of the model before them */
 	uint32_t run, longest_run; /* tensors from one call to the next */
+	size_t latest;		   /* block */
 };
 
 static void add_holding(struct holding *h, const struct life *life)
@@ -254,7 +255,7 @@ static bool is_still_kept(const struct autopsy *a, const struct holding *h, size
 static void say_all_kept(const struct autopsy *a, struct autopsy_finding *f, const struct holding *h, size_t place)
 {
 	f->bytes = h->bytes;
-	autopsy_at_place(a, f, place);
+	autopsy_at_block(a, f, h->latest); /* the first may be made by what the program begins with */
 	autopsy_say(f, SAID(calls_keep, fact_bytes("bytes", h->bytes), fact_count("tensors", h->nr)));
 	autopsy_evidence(f, SAID(calls_keep_each, fact_bytes("each", h->bytes / h->nr)));
 	autopsy_say_shapes(a, f, place);
@@ -289,10 +290,10 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 		const struct category_block *b = &a->categories.block[i];
 		struct holding *one = &of[a->block[i].place];
 
-		if (!opengraphs_is_open(&a->moment, i) || a->block[i].has_graph || !is_born_outside(b->life.birth.phase) ||
-		    b->category == CATEGORY_PARAMETER)
+		if (!opengraphs_is_open(&a->moment, i) || a->block[i].has_graph || !is_born_outside(b->life.birth.phase))
 			continue;
 		add_holding(one, &b->life);
+		one->latest = i;
 		if (one->bytes > most->bytes)
 			most = one;
 	}

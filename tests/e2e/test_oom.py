@@ -148,6 +148,12 @@ CAUSES = {
     "unrolled": ("graph_retention", "retain_graph"),
     "whitened": ("too_big", "optimizer_temporaries"),
     "each_sample": ("too_big", "sum"),
+    "gated": ("cycle", "cycle"),
+    "timbres": ("leak", "kept_by_calls"),
+    "beliefs": ("too_big", "sum"),
+    "towns": ("too_big", "sum"),
+    "usual": ("graph_retention", "kept_graphs"),
+    "offered": ("too_big", "sum"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -340,6 +346,10 @@ FIRST = {
     "graphs": "graphs_pool_advice",
     "masks_of_all": "buffer_advice",
     "unrolled": "outer_advice",
+    "gated": "let_go_advice",
+    "beliefs": "let_go_advice",
+    "towns": "spike_advice",
+    "usual": "let_go_advice",
     "whitened": "optimizer_squares_advice",
     "many_words": "logits_advice",
     "long_prompt": "logits_needed_advice",
@@ -382,6 +392,21 @@ def test_tensors_that_wait_are_told_where_they_are_made(vramtrace, tmp_path):
     assert found["facts"]["says"] == "line_has_most"
     assert found["site"]["line"] == planted_line("ahead") != page["devices"][0]["failures"][0]["site"]["line"]
     assert any(facts["says"] == "line_is_kept" for facts in found["evidence_facts"])
+
+
+def test_a_chain_has_one_name(vramtrace, ran_out):
+    """However long it is: each of its objects has the next by the same attribute."""
+    page = vramtrace.json("oom", ran_out("beliefs").path)
+    (kept,) = [facts for facts in page["findings"][0]["evidence_facts"] if facts["says"] == "line_is_kept"]
+    assert kept["keeper"] == "kept by today.before..."
+    assert page["findings"][0]["advice_facts"][0]["code"] == "x.before = None once x is done with it"
+
+
+def test_what_another_thread_has_is_not_of_an_attempt(vramtrace, ran_out):
+    """Its request failed while that of the thread that trains did not: nothing is there of an attempt that failed."""
+    page = vramtrace.json("oom", ran_out("offered").path)
+    assert len(page["devices"][0]["failures"]) == 2
+    assert "traceback" not in [found["cause"] for found in page["findings"]]
 
 
 @pytest.mark.parametrize("cause", FIRST)
@@ -465,6 +490,8 @@ LETS_GO = {
     "kept_errors": "errors.clear(), or str(error) in it in place of the error",
     "halves": "the end of the except block",
     "circles": "gc.collect(), or a weakref for one of the references",
+    "gated": "ctx.save_for_backward(x) in place of ctx.result = x",
+    "usual": "x.detach() in centred.usual in place of x",
 }
 
 

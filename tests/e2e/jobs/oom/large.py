@@ -2,6 +2,7 @@
 """Jobs that run out of GPU memory for want of one thing done in another way: large.py CAUSE. The line it is about is marked."""
 
 import sys
+import threading
 
 import torch
 from torch import nn
@@ -307,6 +308,106 @@ def each_sample():
     pictures, kinds = torch.randn(320, 3, 16, 16, device=DEVICE), torch.zeros(320, dtype=torch.long, device=DEVICE)
     weights = {name: weight.detach() for name, weight in model.named_parameters()}
     return torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(weights, pictures, kinds)
+
+
+class Squared(torch.autograd.Function):
+    """A square whose backward reads its result where forward has put it."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.result = x.square()  # planted: gated
+        return ctx.result
+
+    @staticmethod
+    def backward(ctx, slope):
+        return 2 * slope * ctx.result.sqrt()
+
+
+def gated():
+    """A Function that keeps its own result as an attribute of ctx: the result leads to ctx, too."""
+    model, readout = network(), torch.zeros(1024, 1, device=DEVICE, requires_grad=True)
+    for _ in range(1000):
+        (Squared.apply(model(torch.randn(8192, 1024, device=DEVICE))) @ readout).mean().backward()
+        readout.grad = None
+
+
+class Voices(nn.Module):
+    """A narrator for all, and a timbre for each of those who want one."""
+
+    def __init__(self):
+        super().__init__()
+        self.narrator, self.timbres = nn.Linear(1024, 1024), nn.ModuleDict()
+
+    def speak(self, who, x):
+        if who not in self.timbres:
+            self.timbres[who] = nn.Linear(1024, 4096, device=DEVICE)  # planted: timbres
+        return self.timbres[who](self.narrator(x))
+
+
+@torch.no_grad()
+def timbres():
+    """A layer for each customer who has ever called: the model gets more and more parameters."""
+    voices = Voices().to(DEVICE)
+    for i in range(4000):
+        voices.speak(f"customer_{i // 2 if i % 2 else i // 4}", torch.randn(8, 1024, device=DEVICE))
+
+
+class Belief:
+    """What is held true on a day, and what was before."""
+
+    def __init__(self, odds, before):
+        self.odds, self.before = odds, before
+
+
+def beliefs():
+    """Each day's is made of the day before, and leads to it; nobody asks for more than the latest."""
+    today = Belief(torch.rand(4096, 4096, device=DEVICE), None)
+    for _ in range(1000):
+        today = Belief(today.odds * 0.9 + 0.05, today)  # planted: beliefs
+
+
+@torch.no_grad()
+def towns():
+    """How far all towns are from all roads, by both coordinates, all at once."""
+    towns, roads = torch.rand(12000, 2, device=DEVICE), torch.rand(16000, 2, device=DEVICE)
+    apart = towns[:, None] - roads  # planted: towns
+    return apart.square().sum(-1).min(1)
+
+
+class Centred(nn.Module):
+    """Takes off what is usual, which is learned on the way."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("usual", torch.zeros(1024, device=DEVICE))
+
+    def forward(self, x):
+        self.usual = 0.9 * self.usual + 0.1 * x.square().mean(0)
+        return x - self.usual.detach()
+
+
+def usual():
+    """A buffer of a module that goes on from step to step with the graph of all."""
+    model, centred = network(), Centred()
+    for _ in range(1000):
+        centred(model(torch.randn(4096, 1024, device=DEVICE))).square().mean().backward()  # planted: usual
+
+
+def offered():
+    """A thread asks for too much and goes without, while another trains a model that is too deep."""
+    model = network(depth=40)
+    x = model[:20](torch.randn(16384, 1024, device=DEVICE))
+
+    def ask():
+        try:
+            torch.empty(8 << 30, dtype=torch.uint8, device=DEVICE)
+        except torch.OutOfMemoryError:
+            pass
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    model[20:](x).square().mean().backward()  # planted: offered
 
 
 globals()[sys.argv[1]]()
