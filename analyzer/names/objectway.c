@@ -38,11 +38,12 @@ void objectway_find(struct objectway *w, const struct tfmt_census *c, uint32_t o
 	uint32_t nr = 0;
 
 	*w = (struct objectway){ .nr = 0 };
-	for (uint32_t far = 0; far < FAR_MAX && nr < OBJECTWAY_MAX && (o = tfmt_census_object(c, object)) != NULL; object = o->parent, far++) {
+	for (uint32_t far = 0; far < FAR_MAX && nr < OBJECTWAY_MAX && (o = tfmt_census_object(c, object)) != NULL; far++) {
 		if (nr > 1 && is_same_attribute(o, w->step[nr - 1]) && is_same_attribute(o, w->step[nr - 2]))
 			nr--; /* of a chain the outermost two */
 		w->step[nr] = o;
 		w->id[nr++] = object;
+		object = o->parent;
 	}
 	w->is_cut = object != 0;
 	w->nr = nr;

@@ -52,8 +52,8 @@ bool autopsy_is_on_call(const struct autopsy *a, uint32_t python_stack, const st
 bool autopsy_begins_as_call(const struct autopsy *a, uint32_t python_stack, const struct ended_call *call);
 
 /*
- * The finding is about the place of this block, which one call has made; about this place; about calls of the model, that made this block; about the making of a model that this block
- * is of; about this group; about the request.
+ * The finding is about the place of this block, which one call has made; about this place; about calls of the model, that made this
+ * block; about the making of a model that this block is of; about this group; about the request.
  */
 void autopsy_at_block(const struct autopsy *a, struct autopsy_finding *f, size_t block);
 void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place);

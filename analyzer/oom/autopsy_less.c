@@ -242,8 +242,10 @@ void autopsy_say_line(const struct autopsy *a, struct autopsy_finding *f)
 	f->has_holder = kept != NULL;
 	if (kept)
 		autopsy_evidence(f, SAID(line_is_kept, fact_name("keeper", kept)));
-	if (kept && groupkeeper_nearest(&nearest, &next, place->named) && nearest.is_of_chain && letgo_text(code, sizeof(code), place->named, false))
-		autopsy_advise_first(f, SAID(let_go_advice, fact_name("code", code), fact_site("site", &f->site), fact_bytes("bytes", place->named->bytes)));
+	if (kept && groupkeeper_nearest(&nearest, &next, place->named) && nearest.is_of_chain &&
+	    letgo_text(code, sizeof(code), place->named, false))
+		autopsy_advise_first(f, SAID(let_go_advice, fact_name("code", code), fact_site("site", &f->site),
+					     fact_bytes("bytes", place->named->bytes)));
 	else
 		autopsy_advise_first(f, SAID(line_has_most_advice, fact_bytes("each", place->bytes / place->blocks)));
 }
