@@ -45,6 +45,13 @@ void autopsy_advise_first(struct autopsy_finding *f, struct said said)
 	put_first(f->advice, &f->nr_advice, said);
 }
 
+/* Is it kept, so that one line of the program may let go of it? Of a cycle the collector does, but for one through a Function's ctx. */
+static bool has_a_line(const struct autopsy_finding *f)
+{
+	return f->verdict == VERDICT_LEAK || f->verdict == VERDICT_GRAPH_RETENTION ||
+	       (f->verdict == VERDICT_CYCLE && letgo_ctx_attribute(f->named));
+}
+
 void autopsy_let_go(struct autopsy_finding *f)
 {
 	char code[OBJECTNAME_MAX];
@@ -63,7 +70,7 @@ void autopsy_let_go(struct autopsy_finding *f)
 		autopsy_advise_first(f, SAID(line_has_most_advice, fact_bytes("each", f->named->bytes / f->named->blocks)));
 		return;
 	}
-	if ((f->verdict != VERDICT_LEAK && f->verdict != VERDICT_GRAPH_RETENTION) || !f->named ||
+	if (!f->named || !has_a_line(f) ||
 	    !letgo_text(code, sizeof(code), f->named, f->verdict == VERDICT_GRAPH_RETENTION) || !groupkeeper_nearest(&k, &next, f->named))
 		return;
 	if (f->has_some_in_use) { /* in the same container, which is not to be cleared: its name is added to what is said */

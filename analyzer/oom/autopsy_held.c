@@ -2,8 +2,6 @@
 /* Causes: memory that nobody needs any more, by what a census says holds it. */
 #include "analyzer/oom/autopsy_causes.h"
 
-#include "analyzer/names/letgo.h"
-
 #define NAMES_TOLD 2
 
 /* The blocks that hang on one kind of root, by name, and the largest of them. */
@@ -50,7 +48,6 @@ static void say_names(const struct held *h, struct autopsy_finding *f)
 
 bool autopsy_is_cycle(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char code[OBJECTNAME_MAX];
 	struct held h;
 	bool is;
 
@@ -61,9 +58,6 @@ bool autopsy_is_cycle(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_at_place(a, f, a->block[h.largest].place);
 		autopsy_say(f, SAID(cycle_waits, fact_bytes("bytes", h.bytes)));
 		say_names(&h, f);
-		if (letgo_ctx_attribute(&h.names.group[0]) && letgo_text(code, sizeof(code), &h.names.group[0], false))
-			autopsy_advise(f, SAID(let_go_advice, fact_name("code", code), fact_if(f->has_site, fact_site("site", &f->site)),
-					       fact_bytes("bytes", h.bytes)));
 		autopsy_advise(f, SAID(cycle_advice, NO_FACTS));
 	}
 	namegroups_release(&h.names);
