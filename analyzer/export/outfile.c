@@ -34,16 +34,38 @@ static void end_by_signal(int number)
 	raise(number);
 }
 
+static const int ending[] = { SIGINT, SIGTERM, SIGHUP };
+
 /* A signal that the caller has ignored stays so. */
 static void watch_signals(void)
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction now, ends = { .sa_handler = end_by_signal };
 
-	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		if (!sigaction(signals[i], NULL, &now) && now.sa_handler == SIG_DFL)
-			sigaction(signals[i], &ends, NULL);
+	for (size_t i = 0; i < sizeof(ending) / sizeof(*ending); i++)
+		if (!sigaction(ending[i], NULL, &now) && now.sa_handler == SIG_DFL)
+			sigaction(ending[i], &ends, NULL);
 	atexit(remove_unfinished);
+}
+
+/* mkostemp() of a file that a signal removes: one that comes as it is made waits until that is known. */
+static int make_unfinished(char *template)
+{
+	sigset_t ends, before;
+	int fd, error;
+
+	sigemptyset(&ends);
+	for (size_t i = 0; i < sizeof(ending) / sizeof(*ending); i++)
+		sigaddset(&ends, ending[i]);
+	sigprocmask(SIG_BLOCK, &ends, &before);
+	fd = mkostemp(template, O_CLOEXEC);
+	error = errno;
+	if (fd >= 0) {
+		unfinished = template;
+		watch_signals();
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	errno = error;
+	return fd;
 }
 
 static int cannot_write(const char *name)
@@ -70,12 +92,9 @@ static int open_beside(struct outfile *f)
 
 	if (asprintf(&f->beside, "%.*s.%.100s.XXXXXX", (int)folder, f->target, f->target + folder) < 0)
 		f->beside = heap_need(NULL);
-	fd = mkostemp(f->beside, O_CLOEXEC);
-	if (fd >= 0) {
-		unfinished = f->beside;
-		watch_signals();
+	fd = make_unfinished(f->beside);
+	if (fd >= 0)
 		fchmod(fd, mode_of(f->target));
-	}
 	return fd;
 }
 
@@ -83,16 +102,10 @@ static int open_beside(struct outfile *f)
 static int open_apart(struct outfile *f)
 {
 	const char *folder = getenv("TMPDIR");
-	int fd;
 
 	if (asprintf(&f->beside, "%s/vramtrace-export.XXXXXX", folder && *folder ? folder : "/tmp") < 0)
 		f->beside = heap_need(NULL);
-	fd = mkostemp(f->beside, O_CLOEXEC);
-	if (fd >= 0) {
-		unfinished = f->beside;
-		watch_signals();
-	}
-	return fd;
+	return make_unfinished(f->beside);
 }
 
 static void forget(struct outfile *f)
