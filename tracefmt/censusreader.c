@@ -141,6 +141,15 @@ static void hear(void *context, uint32_t type, uint32_t id, const uint8_t *paylo
 		hear_tensor(context, &p);
 }
 
+/* Is it the same attribute as its parent is of the parent's parent, of an object of the same kind? */
+static bool goes_on_chain(const struct tfmt_census *c, const struct tfmt_object_facts *o)
+{
+	const struct tfmt_object_facts *of = o->parent ? &c->object[o->parent - 1] : NULL;
+
+	return of && o->edge == TFMT_EDGE_ATTRIBUTE && of->edge == TFMT_EDGE_ATTRIBUTE && o->kind == of->kind &&
+	       !strcmp(o->name, of->name);
+}
+
 /* All strings are known now. What names an object that is not there is dropped: the tensor, or the way to it. */
 static void resolve(struct tfmt_census *c)
 {
@@ -157,6 +166,7 @@ static void resolve(struct tfmt_census *c)
 		if (o->parent && !c->object[o->parent - 1].edge)
 			o->edge = 0;
 		o->root = o->parent ? c->object[o->parent - 1].root : i + 1;
+		o->chain = goes_on_chain(c, o) ? c->object[o->parent - 1].chain : i + 1;
 	}
 	for (uint32_t i = 0; i < c->nr_objects; i++) {
 		struct tfmt_object_facts *o = &c->object[i];

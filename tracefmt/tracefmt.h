@@ -1054,6 +1054,7 @@ struct tfmt_object_facts {
 	uint32_t line;
 	uint32_t thread; /* the system's number of it; 0: the main thread */
 	uint32_t root;   /* the object that its way begins with; itself if it is one */
+	uint32_t chain;  /* of a chain (a.parent.parent.parent), the first object that it leads to; else itself */
 	uint32_t flags;  /* enum tfmt_object_flags */
 };
 

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define FAR_MAX 1024 /* steps that are looked at: a chain of objects may be long, and each of its tensors goes all the way */
-
 static bool begins_name(const struct objectway *w, uint32_t i)
 {
 	uint8_t edge = w->step[i]->edge;
@@ -22,14 +20,9 @@ static bool ends_in_shard(const struct objectway *w)
 	       (of->kind == TFMT_KIND_TENSOR || of->kind == TFMT_KIND_PARAMETER);
 }
 
-static bool is_same_attribute(const struct tfmt_object_facts *a, const struct tfmt_object_facts *b)
-{
-	return a->edge == TFMT_EDGE_ATTRIBUTE && b->edge == TFMT_EDGE_ATTRIBUTE && a->kind == b->kind && !strcmp(a->name, b->name);
-}
-
 bool objectway_is_of_chain(const struct objectway *w, uint32_t i)
 {
-	return i && is_same_attribute(w->step[i], w->step[i - 1]);
+	return i && w->step[i]->chain == w->id[i - 1];
 }
 
 void objectway_find(struct objectway *w, const struct tfmt_census *c, uint32_t object)
@@ -38,12 +31,10 @@ void objectway_find(struct objectway *w, const struct tfmt_census *c, uint32_t o
 	uint32_t nr = 0;
 
 	*w = (struct objectway){ .nr = 0 };
-	for (uint32_t far = 0; far < FAR_MAX && nr < OBJECTWAY_MAX && (o = tfmt_census_object(c, object)) != NULL; far++) {
-		if (nr > 1 && is_same_attribute(o, w->step[nr - 1]) && is_same_attribute(o, w->step[nr - 2]))
-			nr--; /* of a chain the outermost two */
+	while (nr < OBJECTWAY_MAX && (o = tfmt_census_object(c, object)) != NULL) {
 		w->step[nr] = o;
 		w->id[nr++] = object;
-		object = o->parent;
+		object = o->chain != object ? o->chain : o->parent;
 	}
 	w->is_cut = object != 0;
 	w->nr = nr;

@@ -10,7 +10,7 @@
 
 #define OBJECTWAY_MAX 128 /* steps; of a longer way, the last */
 
-/* Of a chain (node.parent.parent.parent) two steps are kept: those of all its objects are alike. */
+/* Of a chain (node.parent.parent.parent) two steps are kept, the first and the last: all its objects have one name. */
 
 struct objectway {
 	const struct tfmt_object_facts *step[OBJECTWAY_MAX]; /* from the root, or below it, to the object */
