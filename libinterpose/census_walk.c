@@ -216,13 +216,32 @@ static bool leads_through(const struct census_walk *w, uint32_t node)
 	return true;
 }
 
-/* The module that holds it is met later than the container: it is called by the module's path, as all that it holds. */
+/* Is it what an optimizer keeps for one parameter, an entry of its `state`? */
+static bool is_state(const struct census_walk *w, uint32_t node)
+{
+	const struct census_node *n = &w->node[node], *all = &w->node[n->parent];
+
+	return n->parent && n->edge == TFMT_EDGE_OBJECT && all->parent && all->edge == TFMT_EDGE_ATTRIBUTE &&
+	       w->node[all->parent].kind == TFMT_KIND_OPTIMIZER && is_text(w, all->name, "state");
+}
+
+/* A tensor of a checkpoint that an optimizer has taken over as it is. */
+static bool is_taken_over(const struct census_walk *w, const struct census_node *n)
+{
+	return n->kind == TFMT_KIND_TENSOR && n->parent && !is_state(w, n->parent) && !is_own_dict(w, &w->node[n->parent]) &&
+	       w->at && is_state(w, w->at);
+}
+
+/*
+ * The module that holds it is met later than the container: it is called by the module's path, as all that it holds. So is
+ * what an optimizer keeps for a parameter.
+ */
 static void adopt(struct census_walk *w, uint32_t known, const struct pyedge *e)
 {
 	struct census_node *n = &w->node[known];
+	bool is_module = is_entry(w, n) && comes_first(w, e) && !is_own_dict(w, &w->node[n->parent]);
 
-	if (e->edge != TFMT_EDGE_KEY || !is_entry(w, n) || !comes_first(w, e) ||
-	    is_own_dict(w, &w->node[n->parent]) || leads_through(w, known))
+	if (e->edge != TFMT_EDGE_KEY || !(is_module || is_taken_over(w, n)) || leads_through(w, known))
 		return;
 	n->name = e->name;
 	n->number = (uint32_t)e->number;

@@ -5,6 +5,7 @@ of_models.py NAME prints {"parameters": {address: [names]}, "buffers": ..., "gra
 allocations before its forward, and at its end]]} when its last allocation has failed. Nothing is loaded: all models are small ones, made from configurations.
 """
 
+import io
 import json
 import sys
 import time
@@ -119,6 +120,7 @@ MODELS = {
     "ddp": ddp,
     "fsdp2": fsdp2,
     "compiled": compiled,
+    "resumed": plain,
 }  # fmt: skip
 
 
@@ -187,11 +189,24 @@ def wait_for_copies():
         time.sleep(0.05)
 
 
+def saved(model, inputs):
+    """What an earlier job has left: its optimizer's state will be that of this one, its weights will be copied."""
+    optimizer, file = torch.optim.AdamW(model.parameters()), io.BytesIO()
+    step(model, optimizer, inputs)
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, file)
+    file.seek(0)
+    return torch.load(file, map_location="cuda")
+
+
 def main():
+    checkpoint = saved(plain()[0].cuda(), plain()[1]) if sys.argv[1] == "resumed" else None
     model, inputs = MODELS[sys.argv[1]]()
     model = model.cuda()
     calls = watch(model) if sys.argv[1] != "compiled" else []  # hooks would be compiled
     optimizer = torch.optim.AdamW(model.parameters())
+    if checkpoint:
+        model.load_state_dict(checkpoint["model"])
+        optimizer.load_state_dict(checkpoint["optimizer"])
     for _ in range(2):
         optimizer.zero_grad()
         step(model, optimizer, inputs)
