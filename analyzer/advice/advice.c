@@ -29,7 +29,7 @@ static const struct advice_row {
 	{ "set_to_none", advice_set_to_none, true, ADVICE_OF_PROGRAM, false, true, false },
 	{ "accumulation", advice_accumulation, true, ADVICE_OF_PROGRAM, true, false, false },
 	{ "free_before", advice_free_before, true, ADVICE_OF_PROGRAM, false, true, false },
-	{ "duplicated_storage", advice_duplicates, true, ADVICE_OF_PROGRAM, false, false, false },
+	{ "duplicated_storage", advice_duplicates, true, ADVICE_OF_WASTE, false, false, false },
 	{ "activation_offload", advice_activation_offload, true, ADVICE_OF_PROGRAM, true, false, true },
 	{ "expandable_segments", advice_expandable, true, ADVICE_OF_PROGRAM, false, true, false },
 	{ "optimizer_offload", advice_offload, true, ADVICE_OF_PROGRAM, false, false, true },
@@ -99,6 +99,8 @@ static void ask_kinds(struct advices *all, const struct jobpart *j)
 		a->saved_bytes = a->peak_bytes - a->after_bytes;
 		a->transfers = rows[i].transfers;
 		a->fit = fit_of(all, a);
+		if (a->order == ADVICE_OF_WASTE && (!all->at_failure || is_short(a)))
+			a->order = ADVICE_OF_PROGRAM;
 		a->at_least = j->asked && !a->of_forward && !rows[i].passes;
 		nr += (double)a->saved_bytes >= ADVICE_LEAST * (double)a->peak_bytes;
 	}

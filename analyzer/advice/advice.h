@@ -21,6 +21,7 @@
 
 /* What a change is made to: of two, the earlier is advised first, whatever the other saves. */
 enum advice_order {
+	ADVICE_OF_WASTE, /* what is there twice for no use, and is enough for the request that failed */
 	ADVICE_OF_PROGRAM,
 	ADVICE_OF_INPUT, /* smaller batches, shorter samples: another computation */
 	ADVICE_OF_RANKS, /* more GPUs, for a program that has one */

@@ -12,13 +12,15 @@
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/base/heap.h"
 #include "analyzer/changes/editpeak.h"
+#include "analyzer/purpose/namedblocks.h"
 #include "analyzer/recording/sorted.h"
 
 /* What would go. */
 struct twice {
 	bool *goes; /* by block */
 	size_t nr, largest;
-	uint64_t bytes;
+	uint64_t bytes, copied_bytes;
+	struct objectname holder; /* what has a checkpoint; "": not known */
 };
 
 static void add(struct twice *t, const struct jobpart *j, size_t i)
@@ -52,6 +54,24 @@ static bool is_loaded(const struct jobpart *j, uint32_t python_stack)
 	return advice_runs_in(j, python_stack, loaders);
 }
 
+/* What else was loaded into the container of what was copied, and is held by nothing else, goes with it. */
+static void add_rest(struct twice *t, const struct jobpart *j, uint64_t last)
+{
+	struct namedblocks_container all, own;
+
+	if (!namedblocks_container(&all, j->device->process, &j->blocks.block[t->largest].life))
+		return;
+	t->holder = all.name;
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+
+		if (!t->goes[i] && life->death.ordinal > last && is_loaded(j, life->birth.stack) &&
+		    namedblocks_container(&own, j->device->process, life) && own.is_alone && own.census == all.census &&
+		    own.object == all.object)
+			add(t, j, i);
+	}
+}
+
 /* What was loaded, copied into the model, and is there when the window's last block is made. */
 static bool find_checkpoint(struct twice *t, const struct jobpart *j)
 {
@@ -65,6 +85,9 @@ static bool find_checkpoint(struct twice *t, const struct jobpart *j)
 		if (life && life->death.ordinal > last && !t->goes[original] && is_loaded(j, life->birth.stack))
 			add(t, j, original);
 	}
+	t->copied_bytes = t->bytes;
+	if (t->nr)
+		add_rest(t, j, last);
 	return t->nr;
 }
 
@@ -101,10 +124,14 @@ static uint64_t peak_without(const struct jobpart *j, const struct twice *t)
 static void tell_checkpoint(const struct twice *t, struct advice *a)
 {
 	struct fact site = fact_if(a->has_site, fact_site("site", &a->site));
+	struct fact holder = fact_if(*t->holder.text, fact_name("holder", t->holder.text));
 
-	a->title = SAID(checkpoint_free, site);
-	a->action = SAID(checkpoint_free_action, site);
-	a->evidence = SAID(checkpoint_stays, fact_count("tensors", t->nr), fact_bytes("bytes", t->bytes));
+	struct fact is_unnamed = fact_flag("is_unnamed", !*t->holder.text);
+
+	a->title = SAID(checkpoint_free, site, holder, is_unnamed);
+	a->action = SAID(checkpoint_free_action, site, holder, is_unnamed);
+	a->evidence = SAID(checkpoint_stays, fact_count("tensors", t->nr), fact_bytes("bytes", t->bytes),
+			   fact_bytes("copied", t->copied_bytes));
 	a->cost = SAID(checkpoint_free_cost, NO_FACTS);
 }
 

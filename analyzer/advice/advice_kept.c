@@ -10,15 +10,21 @@
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/* Were parameters updated between the making of a block and the window? */
-static bool was_update(const struct jobpart *j, const struct life *life)
+/* How often parameters were updated from one event on, up to another. */
+static unsigned updates(const struct jobpart *j, uint64_t from, uint64_t to)
 {
 	const struct steps_bounds *updated = &j->device->process->lives->steps.updated;
+	unsigned nr = 0;
 
 	for (uint32_t i = 0; i < updated->nr_bounds; i++)
-		if (updated->ordinal[i] > life->birth.ordinal && updated->ordinal[i] <= j->from)
-			return true;
-	return false;
+		nr += updated->ordinal[i] > from && updated->ordinal[i] <= to;
+	return nr;
+}
+
+/* Was it made for the window's own step, as others were for earlier ones? A gradient that is kept as zeros is of the first. */
+static bool is_made_anew(const struct jobpart *j, const struct life *life)
+{
+	return updates(j, 0, life->birth.ordinal) && updates(j, life->birth.ordinal, j->from) == 1;
 }
 
 enum stay { STAYS_NOT, STAYS_FOREVER, STAYS_LATE };
@@ -28,9 +34,11 @@ static enum stay stays(const struct jobpart *j, size_t i)
 {
 	const struct category_block *b = &j->blocks.block[i];
 
-	if (b->category != CATEGORY_GRADIENT || b->life.birth.ordinal >= j->from || !was_update(j, &b->life))
+	if (b->category != CATEGORY_GRADIENT || b->life.birth.ordinal >= j->from || !updates(j, b->life.birth.ordinal, j->from))
 		return STAYS_NOT;
-	return b->life.death.ordinal > j->backward || b->life.death.ordinal > j->to ? STAYS_FOREVER : STAYS_LATE;
+	if (b->life.death.ordinal <= j->backward && b->life.death.ordinal <= j->to)
+		return STAYS_LATE;
+	return j->asked && is_made_anew(j, &b->life) ? STAYS_LATE : STAYS_FOREVER;
 }
 
 /*
@@ -62,8 +70,15 @@ static size_t find_addend(const struct jobpart *j, size_t gradient, const bool *
 	return other;
 }
 
-/* The peak if these gradients went with the step; *bytes is what stayed. */
-static uint64_t without_stays(const struct jobpart *j, uint64_t *bytes, uint32_t *stack)
+/* What stayed. */
+struct stays {
+	uint64_t bytes;
+	bool is_late;
+	uint32_t stack; /* where what stayed late ends; 0: not known */
+};
+
+/* The peak if these gradients went with the step. */
+static uint64_t without_stays(const struct jobpart *j, struct stays *s)
 {
 	bool *taken = heap_alloc(j->blocks.nr_blocks, sizeof(*taken));
 	struct edits e = { 0 };
@@ -75,8 +90,10 @@ static uint64_t without_stays(const struct jobpart *j, uint64_t *bytes, uint32_t
 
 		if (stay == STAYS_NOT)
 			continue;
-		*bytes += life->size;
-		*stack = stay == STAYS_LATE ? life->death.stack : *stack;
+		s->bytes += life->size;
+		s->is_late |= stay == STAYS_LATE;
+		if (stay == STAYS_LATE && life->death.ordinal <= j->to)
+			s->stack = life->death.stack;
 		edits_resize(&e, life->birth.ordinal, 0);
 		if (addend != SIZE_MAX) {
 			taken[addend] = true;
@@ -92,19 +109,18 @@ static uint64_t without_stays(const struct jobpart *j, uint64_t *bytes, uint32_t
 
 bool advice_set_to_none(const struct jobpart *j, struct advice *a)
 {
-	uint64_t bytes = 0;
-	uint32_t stack = 0;
+	struct stays s = { 0 };
 	struct fact site;
 
-	a->after_bytes = without_stays(j, &bytes, &stack);
-	if (!bytes)
+	a->after_bytes = without_stays(j, &s);
+	if (!s.bytes)
 		return false;
-	if (stack)
-		advice_at_stack(j, a, stack);
+	if (s.stack)
+		advice_at_stack(j, a, s.stack);
 	site = fact_if(a->has_site, fact_site("site", &a->site));
 	a->title = SAID(gradients_to_none, site);
-	a->action = stack ? SAID(gradients_earlier_action, site) : SAID(gradients_to_none_action, NO_FACTS);
-	a->evidence = SAID(gradients_stay, fact_bytes("bytes", bytes));
+	a->action = s.is_late ? SAID(gradients_earlier_action, site) : SAID(gradients_to_none_action, NO_FACTS);
+	a->evidence = SAID(gradients_stay, fact_bytes("bytes", s.bytes));
 	a->cost = SAID(gradients_anew, NO_FACTS);
 	return true;
 }

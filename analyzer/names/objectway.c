@@ -104,6 +104,31 @@ bool objectway_is_transparent(const struct objectway *w, uint32_t i)
 	       (i && w->step[i]->edge == TFMT_EDGE_ATTRIBUTE && !strcmp(w->step[i]->name, "__dict__"));
 }
 
+static bool is_container(const struct objectway *w, uint32_t i)
+{
+	switch (w->step[i]->kind) {
+	case TFMT_KIND_DICT:
+	case TFMT_KIND_LIST:
+	case TFMT_KIND_TUPLE:
+	case TFMT_KIND_SET:
+	case TFMT_KIND_DEQUE:
+		return !objectway_is_transparent(w, i);
+	default:
+		return false;
+	}
+}
+
+uint32_t objectway_container(const struct tfmt_census *c, uint32_t object)
+{
+	struct objectway w;
+
+	objectway_find(&w, c, object);
+	for (uint32_t i = w.start; i < w.nr && !w.is_cut; i++)
+		if (is_container(&w, i))
+			return w.id[i];
+	return 0;
+}
+
 uint32_t objectway_state(const struct objectway *w, const struct tfmt_census *c)
 {
 	for (uint32_t i = w->nr; i-- > 2;) {

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "analyzer/names/objectway.h"
 #include "analyzer/purpose/category_facts.h"
 
 _Static_assert(NR_CATEGORIES <= NAMEGROUPS_KINDS, "a group has a sum for each category");
@@ -23,6 +24,20 @@ bool namedblocks_name(struct named *out, const struct replay_process *process, c
 	struct names_block block = category_facts_block(life);
 
 	return process->names && names_find(out, process->names, &block, ordinal_of(process, life->device, moment));
+}
+
+bool namedblocks_container(struct namedblocks_container *out, const struct replay_process *process, const struct life *life)
+{
+	struct named named;
+
+	if (!namedblocks_name(&named, process, life, LIVES_END))
+		return false;
+	out->census = named.census->census;
+	out->object = objectway_container(out->census, named.object);
+	out->is_alone = named.holders == 1 && !named.nr_others;
+	if (out->object)
+		objectname_find(&out->name, out->census, out->object);
+	return out->object;
 }
 
 void namedblocks_find(struct namegroups *g, const struct replay_process *process, const struct categories *c,

@@ -18,6 +18,18 @@ bool namedblocks_name(struct named *out, const struct replay_process *process, c
 		      enum lives_moment moment);
 
 /*
+ * The outermost container of a variable's that leads to a block, by the latest census that has seen it: a loaded checkpoint.
+ * false: none is known.
+ */
+struct namedblocks_container {
+	const struct tfmt_census *census;
+	uint32_t object;
+	bool is_alone; /* nothing else holds the block */
+	struct objectname name;
+};
+bool namedblocks_container(struct namedblocks_container *out, const struct replay_process *process, const struct life *life);
+
+/*
  * The blocks at a device's peak that the stack of a group (index into the books' groups) has allocated, with what they are
  * called and enum category 0 for all. The groups are to be released.
  */

@@ -35,6 +35,8 @@ KINDS = {
     "free_before of what a step ends with": (["--steps", "2", "table"], ["drop-table"]),
     "bf16_optimizer_state": ([*WIDE], ["state16"]),
     "duplicated_storage": ([*WIDE, "load"], ["load-host"]),
+    # Long enough for a census that sees the whole of it.
+    "duplicated_storage of a whole checkpoint": ([*WIDE, "--steps", "150", "load", "averaged"], ["load-host"]),
     "duplicated_storage clone": (["--batch", "16", "side", "clone"], []),
     "activation_offload": (["--batch", "16"], ["host"]),
     "optimizer_offload": ([*WIDE], ["offload"]),
@@ -182,6 +184,17 @@ def test_expandable_segments(vramtrace, ran):
 
 def run_in_3_gib(vramtrace, path, arguments):
     return vramtrace.record(path, python("advice.py", *arguments), options=(*QUICK, "--simulate-capacity", "3GiB"), env=WITH_NAMES)
+
+
+def test_what_is_there_twice_comes_first(vramtrace, tmp_path):
+    """It costs nothing, and is enough for what was asked for: that more can be had for something does not matter."""
+    arguments = ("--batch", "32", "--width", "768", "--steps", "1", "load", "averaged")
+    failed = run_in_3_gib(vramtrace, tmp_path / "failed.vtr", arguments)
+    assert failed.status == 1 and "OutOfMemoryError" in failed.stderr
+    first, second, *_ = vramtrace.json("advise", "--all", failed.path)["advice"]
+    line = 1 + (JOBS / "advice.py").read_text().partition("torch.load(")[0].count("\n")
+    assert first["title"] == f"free weights, loaded at advice.py:{line}"
+    assert first["saved_bytes"] < second["saved_bytes"]
 
 
 FITS = {

@@ -115,7 +115,8 @@ def loaded(model):
     if not has("load") and not has("load-host"):
         return None
     with tempfile.TemporaryFile() as file:
-        torch.save({"model": model.state_dict()}, file)
+        average = {name: value.clone() for name, value in model.state_dict().items()} if has("averaged") else {}
+        torch.save({"model": model.state_dict(), "average": average}, file)
         file.seek(0)
         state = torch.load(file, map_location="cpu" if has("load-host") else "cuda")
     model.load_state_dict(state["model"])
