@@ -352,7 +352,7 @@ static void find(struct objectname *n, const struct tfmt_census *c, uint32_t obj
 	place(n, &w);
 	n->of_module = w.top < w.nr;
 	state = objectway_state(&w, c);
-	if (n->root == ROOT_CYCLE || (w.root->edge == TFMT_EDGE_NATIVE && !is_handled(&w))) {
+	if (n->root == ROOT_CYCLE || (n->root == ROOT_NATIVE && w.root->edge == TFMT_EDGE_NATIVE)) {
 		append_both(n, n->root == ROOT_CYCLE ? "in a reference cycle (" : "held outside of Python (", class_of(w.root), "");
 		if (is_of_context(&w))
 			append_both(n, ".", w.step[1]->name, "");
