@@ -212,6 +212,22 @@ static bool accumulates(const struct stepplace *p, const struct stepcauses *c)
 	return bytes >= ACCUMULATED_MIN * (p->bytes[c->nr_readings - 1] - p->bytes[0]);
 }
 
+/*
+ * Has a place ever more blocks, and never fewer? Each step may make all of them anew: what hooks have stored that pile up is
+ * replaced at each call, but there are more of them.
+ */
+static bool multiplies(const struct stepplace *p, const struct stepcauses *c)
+{
+	size_t rises = 0;
+
+	for (size_t i = 1; i < c->nr_readings; i++) {
+		if (p->blocks[i] < p->blocks[i - 1])
+			return false;
+		rises += p->blocks[i] > p->blocks[i - 1];
+	}
+	return rises >= RISES_MIN;
+}
+
 static enum stepgrowth_class class_of(const struct stepplace *p, const struct stepcauses *c, const struct growth *g)
 {
 	if (!p->tensor)
@@ -337,7 +353,7 @@ static void cause_of(struct stepgrowth *g, const struct stepcauses *c, const str
 
 	*cause = (struct stepgrowth_cause){ .group = p->group, .nr_places = nr_places };
 	growth_of(cause, r, g, c, p);
-	if (p->tensor && !is_sequence(p, c, &cause->growth) && !accumulates(p, c))
+	if (p->tensor && !is_sequence(p, c, &cause->growth) && !accumulates(p, c) && !multiplies(p, c))
 		return;
 	cause->class = is_graph_cause ? STEPGROWTH_GRAPH : class_of(p, c, &cause->growth);
 	cause->verdict = verdict_of(cause->class, p, c);
@@ -349,6 +365,8 @@ static void cause_of(struct stepgrowth *g, const struct stepcauses *c, const str
 	else
 		cause->first_step = first_step_kept(p, c, first_step(&cause->growth, r, c->nr_readings));
 	cause->nr_kept = (uint32_t)p->nr_kept;
+	if (p->tensor && !p->nr_kept && cause->class != STEPGROWTH_SEQUENCE)
+		cause->nr_anew = (uint32_t)p->blocks[c->nr_readings - 1];
 	cause->in_module = p->tensor && p->module != FRAME_NO_MODULE;
 	cause->has_hook = p->kind == FRAME_PLAIN && p->is_hooked;
 	cause->makes_nodes = p->nr_kept && OF_FORWARD_PART * p->nr_forward >= p->nr_kept;

@@ -60,6 +60,7 @@ struct stepgrowth_cause {
 	double last_bytes;
 	uint32_t first_step; /* the first that left something, 1 the first of all; 0 without steps */
 	double first;        /* without steps: the first reading after which something was left */
+	uint32_t nr_anew;    /* each step makes all blocks anew, and ever more: so many in the last; else 0 */
 	uint32_t nr_kept;    /* blocks that were born in these steps and are there in the last; 0 of driver memory */
 	uint64_t nr_live;    /* of what gets longer: blocks that live at the end */
 	uint32_t nr_freed;   /* of those kept, freed after it by one line */

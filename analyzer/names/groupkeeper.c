@@ -90,6 +90,15 @@ bool groupkeeper_bounded(struct keeper *k, const struct namegroup *g)
 	return k->has_bound || (groupkeeper_container(k, g) && k->has_bound);
 }
 
+bool groupkeeper_is_full(const struct namegroup *g)
+{
+	struct keeper k, growing;
+
+	if (!groupkeeper_bounded(&k, g) || !k.has_length || k.length < k.bound)
+		return false;
+	return !groupkeeper_growing(&growing, g) || growing.has_bound;
+}
+
 bool keeper_is_lru_cache(const struct keeper *k)
 {
 	return !strcmp(k->class_name, "_lru_cache_wrapper") || !strcmp(k->class_name, "functools._lru_cache_wrapper");

@@ -28,6 +28,9 @@ const struct namegroup *groupkeeper_most(const struct namegroups *g, uint64_t *b
 /* The nearest keeper, or that container, if it has a bound (maxlen, maxsize). false: it has none, or none is known. */
 bool groupkeeper_bounded(struct keeper *k, const struct namegroup *g);
 
+/* Has the container that keeps it a bound that it has reached, and grows none that holds such ones? Then this is no more than is meant. */
+bool groupkeeper_is_full(const struct namegroup *g);
+
 /* A list, deque, dict or set; the cache of functools.lru_cache(); a variable that is the tensor itself. */
 bool keeper_has_entries(const struct keeper *k);
 bool keeper_is_lru_cache(const struct keeper *k);

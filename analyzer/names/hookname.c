@@ -22,6 +22,14 @@ static const struct place {
 	{ TFMT_KIND_PYTHON_MODULE, "_global_backward_pre_hooks", "register_module_full_backward_pre_hook" },
 };
 
+bool hookname_is_dict(const char *name)
+{
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
+		if (!strcmp(places[i].dict, name))
+			return true;
+	return false;
+}
+
 /* A tensor has two dicts, for its gradient and for when that was accumulated; both are members without a name. */
 static bool is_of_tensor(const struct tfmt_object_facts *dict, const struct tfmt_object_facts *owner)
 {

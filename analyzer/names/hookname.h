@@ -17,4 +17,7 @@ struct hookname {
 /* The hook that is nearest to an object, on the way to it. false: the way passes none. */
 bool hookname_find(struct hookname *h, const struct tfmt_census *c, uint32_t object);
 
+/* Is it the name of a dict that hooks are kept in: _forward_hooks? */
+bool hookname_is_dict(const char *name);
+
 #endif

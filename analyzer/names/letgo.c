@@ -6,6 +6,7 @@
 
 #include "analyzer/names/groupkeeper.h"
 #include "analyzer/names/hookname.h"
+#include "analyzer/names/objectway.h"
 
 /* As it stands in the program: no pattern, nothing that only a class is known of. */
 static bool is_code(const char *name)
@@ -43,7 +44,7 @@ static const char *let_go_of_entries(char *buf, size_t size, const struct namegr
 	};
 	const char *name = groupkeeper_name(g, &k->name);
 
-	if (!is_code(name) || (entry == ENTRY_PLAIN && stays_as_long(g, k)))
+	if (!is_code(name) || (entry == ENTRY_PLAIN && stays_as_long(g, k)) || hookname_is_dict(k->step))
 		return NULL;
 	if (entry == ENTRY_PLAIN)
 		snprintf(buf, size, "%s.clear()%s", name, bound_of(k));
@@ -80,10 +81,42 @@ static bool is_in_reach(const struct objectname *n)
 	return n->root == ROOT_LOCAL || n->root == ROOT_GLOBAL || n->root == ROOT_CLASS;
 }
 
+/* The nearest object of that class whose container leads to the group, by its name. false: there is none. */
+static bool find_owner(struct objectname *n, const struct namegroup *g, const char *class_name, uint8_t container)
+{
+	const struct tfmt_census *c = g->named.census->census;
+	struct objectway w;
+
+	objectway_find(&w, c, g->named.object);
+	for (uint32_t i = w.nr; i-- > w.start + 1;) {
+		if (w.step[i]->kind != container || !objectway_is_of_class(&w, i - 1, class_name))
+			continue;
+		objectname_find(n, c, w.id[i - 1]);
+		return is_code(n->text);
+	}
+	return false;
+}
+
+/* Of containers that are no more than a part of what the program knows: a queue's, an iterator's. */
+static const char *let_go_of_owner(char *buf, size_t size, const struct namegroup *g)
+{
+	struct objectname n;
+
+	if (find_owner(&n, g, "cycle", TFMT_KIND_LIST))
+		snprintf(buf, size, "while True: yield from x, in place of itertools.cycle(x) in %s,", n.text);
+	else if (find_owner(&n, g, "Queue", TFMT_KIND_DEQUE))
+		snprintf(buf, size, "a maxsize, or a smaller one, for the queue.Queue() in %s", n.text);
+	else
+		return NULL;
+	return buf;
+}
+
 static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, const struct keeper *k, bool of_graph)
 {
 	struct keeper container;
 
+	if (let_go_of_owner(buf, size, g))
+		return buf;
 	if (keeper_is_lru_cache(k)) {
 		snprintf(buf, size, "%s.cache_clear()%s", k->name.text, k->has_bound ? " or a smaller maxsize" : "");
 		return is_code(k->name.text) ? buf : NULL;

@@ -64,7 +64,7 @@ bool objectway_is_own(const struct objectway *w, uint32_t i, const char *name)
 	       w->step[i - 1]->kind == TFMT_KIND_MODULE && !strcmp(w->step[i]->name, name);
 }
 
-static bool is_of_class(const struct objectway *w, uint32_t i, const char *name)
+bool objectway_is_of_class(const struct objectway *w, uint32_t i, const char *name)
 {
 	const char *dot = strrchr(w->step[i]->class_name, '.');
 
@@ -73,12 +73,12 @@ static bool is_of_class(const struct objectway *w, uint32_t i, const char *name)
 
 bool objectway_is_cache(const struct objectway *w, uint32_t i)
 {
-	return is_of_class(w, i, "_lru_cache_wrapper");
+	return objectway_is_of_class(w, i, "_lru_cache_wrapper");
 }
 
 bool objectway_is_thread_local(const struct objectway *w, uint32_t i)
 {
-	return is_of_class(w, i, "_local");
+	return objectway_is_of_class(w, i, "_local");
 }
 
 /* A dict of dicts, one for each thread. */

@@ -34,6 +34,9 @@ bool objectway_is_of_chain(const struct objectway *w, uint32_t i);
  */
 bool objectway_is_transparent(const struct objectway *w, uint32_t i);
 
+/* Is the step an object of this class, whatever module that is of? */
+bool objectway_is_of_class(const struct objectway *w, uint32_t i, const char *name);
+
 /* Is the step an object of functools.lru_cache, or of threading.local? */
 bool objectway_is_cache(const struct objectway *w, uint32_t i);
 bool objectway_is_thread_local(const struct objectway *w, uint32_t i);

@@ -53,6 +53,7 @@ bool autopsy_is_held_attempt(const struct autopsy *a, struct autopsy_finding *f)
 /* What is kept of calls without a graph (autopsy_outputs.c). */
 bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_kept_in_growing(const struct autopsy *a, struct autopsy_finding *f);
 
 /* Free memory between live blocks (autopsy_pieces.c). */
 bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f);
@@ -93,8 +94,9 @@ void autopsy_say_pairs(const struct autopsy *a, struct autopsy_finding *f);
 /* Are most of what is there gradients of each sample, one for each parameter? */
 void autopsy_say_samples(const struct autopsy *a, struct autopsy_finding *f);
 
-/* A tensor of so many bytes in parts; what is in wide elements in narrower ones, first where the model has none such. */
-void autopsy_advise_parts(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes);
+/* A tensor of so many bytes in parts, as large as what went through before; `went`: how many bytes that was, 0: not known. */
+void autopsy_advise_parts(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes, uint64_t went);
+/* What is in wide elements in narrower ones, first where the model has none such. */
 void autopsy_advise_narrower(const struct autopsy *a, struct autopsy_finding *f);
 
 /* What follows the shape of the batch (autopsy_shapes.c). */

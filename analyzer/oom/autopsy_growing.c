@@ -35,8 +35,8 @@ bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f)
 	uint64_t per_row, twice, longest;
 	uint32_t nr_twice;
 
-	/* Keys and values of at least one layer. */
-	if (!kvcache_is(g->nr_blocks, KVCACHE_DIMS_MIN) || g->bytes < a->failure->allocated / CACHE_PART)
+	/* Keys and values of at least one layer: two that are alike. */
+	if (!kvcache_is(g->nr_like, KVCACHE_DIMS_MIN) || g->bytes < a->failure->allocated / CACHE_PART)
 		return false;
 	f->bytes = g->bytes;
 	autopsy_at_place(a, f, a->block[g->largest].place);
@@ -71,8 +71,8 @@ bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *
 	size_t block;
 	bool is_copy;
 
-	if (g->nr_blocks == 1 && g->bytes > g->rest) {
-		bytes = g->bytes;
+	if (g->nr_like == 1 && a->categories.block[g->largest].life.size > g->rest) {
+		bytes = a->categories.block[g->largest].life.size;
 		block = g->largest;
 		s = &g->series;
 	} else {
@@ -95,7 +95,7 @@ bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *
 	else
 		autopsy_say(f, SAID(growing_holds, fact_bytes("bytes", bytes)));
 	say_series(f, s);
-	if (is_copy)
+	if (is_copy && !f->has_caller) /* a package's line is not the program's to write */
 		autopsy_advise(f, SAID(growing_in_place_advice, fact_bytes("asked", a->failure->asked)));
 	autopsy_advise(f, SAID(growing_advice, fact_bytes("bytes", bytes)));
 	return true;

@@ -4,6 +4,7 @@
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/stacks/element.h"
+#include "analyzer/stacks/sourceline.h"
 
 /* The step in which memory ran out, or without steps the call of the model. */
 static uint64_t began(const struct autopsy *a)
@@ -166,6 +167,30 @@ static bool has_like_request(const struct autopsy *a)
 	return false;
 }
 
+/* The most that was allocated at once at a line before, by whatever way the program came to it. */
+static uint64_t before_at_line(const struct autopsy *a, const struct stack_frame *line)
+{
+	struct replay_process *process = a->device->process;
+	struct stack_source source = replay_stack_source(a->replay, process);
+	uint64_t most = 0, bytes;
+
+	for (uint32_t i = 0; i < books_nr_groups(process->books) && line->file; i++) {
+		const struct group *g = books_group(process->books, i);
+		struct stack stack = { 0 };
+		int site;
+
+		bytes = g->tensor && g->device == a->device->ordinal ? before(a, g->python_stack) : 0;
+		if (bytes <= most)
+			continue;
+		stack_expand(&stack, &source, g->python_stack, 0);
+		site = stack_site(&stack);
+		if (site >= 0 && sourceline_is_same(&stack.frame[site], line))
+			most = bytes;
+		stack_release(&stack);
+	}
+	return most;
+}
+
 /* What one such tensor was made from is often as large. */
 static void say_another(const struct autopsy *a, struct autopsy_finding *f, int64_t apart)
 {
@@ -213,6 +238,8 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 	else
 		autopsy_at_place(a, f, a->block[best].place);
 	was = best < 0 ? was : block_was;
+	if (!was)
+		was = before_at_line(a, &f->site);
 	autopsy_say(f, SAID(spike_of_step, fact_step("step", a->step), fact_bytes("bytes", most)));
 	if (was)
 		autopsy_evidence(f, SAID(spike_was_less, fact_bytes("before", was),
@@ -220,7 +247,7 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 	else
 		autopsy_evidence(f, SAID(spike_is_first, fact_count("steps", a->step - 1)));
 	say_another(a, f, best);
-	autopsy_advise_parts(a, f, most);
+	autopsy_advise_parts(a, f, most, was);
 	autopsy_advise_narrower(a, f);
 	return true;
 }

@@ -24,11 +24,13 @@ static bool is_creation(const char *operation)
 	return !strcmp(operation, "to");
 }
 
-void autopsy_advise_parts(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes)
+void autopsy_advise_parts(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes, uint64_t went)
 {
+	uint64_t parts = went ? (bytes + went - 1) / went : AUTOPSY_PARTS;
+
 	if (!strcmp(a->operation, "one_hot") && bytes == a->failure->asked)
 		autopsy_advise(f, SAID(one_hot_advice, fact_bytes("bytes", bytes)));
-	autopsy_advise(f, SAID(spike_advice, fact_count("parts", AUTOPSY_PARTS), fact_bytes("saved", bytes - bytes / AUTOPSY_PARTS)));
+	autopsy_advise(f, SAID(spike_advice, fact_count("parts", parts), fact_bytes("saved", bytes - bytes / parts)));
 }
 
 /* What is in elements of eight bytes, or of twice eight, though half as many or fewer would mostly do. */
@@ -193,7 +195,7 @@ void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
 	if (most)
 		autopsy_evidence(f, SAID(whole_exceeds_all, fact_name("operation", a->operation),
 					 fact_if(*shape, fact_name("shape", shape)), fact_bytes("most", most)));
-	autopsy_advise_parts(a, f, a->failure->asked);
+	autopsy_advise_parts(a, f, a->failure->asked, 0);
 }
 
 /* Who keeps them, in words: a container or a generator, which a census has seen; NULL: nothing is known to. */
@@ -283,5 +285,5 @@ void autopsy_say_largest(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_say(f, SAID(largest_have_most, fact_count("tensors", nr), fact_bytes("bytes", bytes),
 			    fact_bytes("allocated", a->failure->allocated), fact_bytes("asked", a->failure->asked)));
 	autopsy_evidence(f, SAID(largest_is, fact_name("shape", shape_text(shape, &a->block[largest].shape))));
-	autopsy_advise_parts(a, f, bytes);
+	autopsy_advise_parts(a, f, bytes, 0);
 }

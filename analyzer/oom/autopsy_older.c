@@ -6,6 +6,7 @@
  * earlier one made, shape by shape, and nothing has called that since, the program has gone on to the new one: what holds the
  * old one is a fact of a census, without which nothing is said.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,8 @@ struct older {
 	size_t nr_old;
 	uint64_t bytes, newest_bytes;
 	uint32_t nr_models;
+	size_t state; /* a block that an optimizer keeps for one of their parameters, if has_state */
+	bool has_state;
 };
 
 /* Those that a census has seen: what else is a parameter by its life alone is left out. */
@@ -298,6 +301,10 @@ static void add_rest(struct older *o, const struct autopsy *a)
 		for (size_t k = 0; k < o->nr_old && !found; k++)
 			found = o->old[k].shape == autopsy_group(a, i)->shape;
 		o->bytes += found ? b->life.size : 0;
+		if (found && b->category == CATEGORY_OPTIMIZER_STATE) {
+			o->has_state = true;
+			o->state = i;
+		}
 	}
 }
 
@@ -342,10 +349,25 @@ static size_t of_another(const struct older *o, size_t block)
 	return block;
 }
 
+/* Who is to let go: the optimizers, too, where others hold those. They keep parameters and state. */
+static const char *all_holders(char *buf, size_t size, const struct older *o, const struct autopsy *a, const char *holder)
+{
+	struct modelkeeper k;
+	const char *name;
+
+	if (!o->has_state || !autopsy_find_holder(&k, a, o->state))
+		return holder;
+	name = o->nr_models > 1 ? k.name.pattern : k.name.text;
+	if (!strcmp(name, holder))
+		return holder;
+	snprintf(buf, size, "%s and %s", holder, name);
+	return buf;
+}
+
 bool autopsy_is_older_model(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct older o = { 0 };
-	char holder[OBJECTNAME_MAX];
+	char holder[OBJECTNAME_MAX], all[2 * OBJECTNAME_MAX + 8];
 	bool applies = a->device->process->names && a->device->process->modulepaths && find_older(&o, a) &&
 		       autopsy_matters(a, o.bytes);
 
@@ -357,7 +379,8 @@ bool autopsy_is_older_model(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_at_making(a, f, largest);
 		autopsy_say(f, SAID(older_models, fact_bytes("bytes", o.bytes), fact_count("models", o.nr_models)));
 		if (autopsy_say_holder(holder, a, f, largest, of_another(&o, largest)))
-			autopsy_advise(f, SAID(older_holder_advice, fact_name("holder", holder), fact_bytes("bytes", o.bytes)));
+			autopsy_advise(f, SAID(older_holder_advice, fact_name("holder", all_holders(all, sizeof(all), &o, a, holder)),
+					       fact_bytes("bytes", o.bytes)));
 		else
 			autopsy_advise(f, SAID(older_advice, fact_bytes("bytes", o.bytes)));
 		if (o.is_being_made)

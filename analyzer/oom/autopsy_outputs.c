@@ -3,11 +3,13 @@
 #include <stdlib.h>
 
 #include "analyzer/base/heap.h"
+#include "analyzer/names/groupkeeper.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/stacks/sourceline.h"
 
 #define STACKS_MAX (1u << 26) /* many times what a recorder makes */
+#define GROWING_CENSUSES 3u /* fewer may have seen a data set being loaded */
 
 /* Neither in forward nor in a pass, nor by the optimizer. */
 static bool is_born_outside(uint8_t phase)
@@ -141,6 +143,10 @@ bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f)
 	}
 	if (most->nr >= OUTPUTS_MIN && autopsy_matters(a, most->bytes) && !is_called_by_layers(a))
 		nr_batches = most_batches(a, most->first);
+	if (nr_batches >= OUTPUTS_MIN && a->place[most - of].named && groupkeeper_is_full(a->place[most - of].named)) {
+		f->aside = SAID(aside_full, fact_name("cause", f->cause), fact_bytes("bytes", most->bytes));
+		nr_batches = 0;
+	}
 	if (nr_batches >= OUTPUTS_MIN) {
 		f->bytes = most->bytes;
 		autopsy_at_call(a, f, most->largest);
@@ -312,4 +318,41 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 		say_all_kept(a, f, most, place);
 	free(of);
 	return applies;
+}
+
+/* Did a container have more entries in the latest of the censuses that know it than in the one before, and that more than in the first? */
+static bool still_grows(uint64_t *first, uint64_t *last, const struct names *names, const struct keeper *k)
+{
+	uint64_t length[GROWING_CENSUSES];
+	uint32_t nr = names_lengths(names, k, length, GROWING_CENSUSES);
+
+	if (nr < GROWING_CENSUSES)
+		return false;
+	*first = length[0];
+	*last = length[nr - 1];
+	return length[nr - 1] > length[nr - 2] && length[nr - 2] > length[0];
+}
+
+/*
+ * Tensors of one line that take most of the memory, made anew by the step at hand, and censuses show that what keeps them gets ever
+ * more entries: hooks that pile up.
+ */
+bool autopsy_is_kept_in_growing(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct autopsy_place *place = a->nr_places ? &a->place[0] : NULL;
+	uint64_t first, last;
+	struct keeper k;
+
+	if (!a->failure->nr_begun || !place || place->blocks < OUTPUTS_MIN || !place->named || 2 * place->bytes < a->failure->allocated ||
+	    2 * place->kept_bytes > place->bytes ||
+	    !moment_is_passing(a->categories.block[place->largest].category) || !groupkeeper_growing(&k, place->named) ||
+	    k.has_bound || !still_grows(&first, &last, a->device->process->names, &k))
+		return false;
+	f->bytes = place->bytes;
+	autopsy_at_place(a, f, 0);
+	autopsy_say(f, SAID(growing_keeps, fact_bytes("bytes", place->bytes), fact_count("tensors", place->blocks)));
+	autopsy_evidence(f, SAID(growing_had, fact_name("holder", groupkeeper_name(place->named, &k.name)), fact_count("first", first),
+				 fact_count("last", last)));
+	autopsy_advise(f, SAID(calls_keep_advice, fact_bytes("bytes", place->bytes)));
+	return true;
 }

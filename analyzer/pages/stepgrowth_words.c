@@ -56,6 +56,8 @@ struct said stepgrowth_what(const struct stepgrowth_cause *c)
 {
 	struct fact kept = fact_many("kept", c->nr_kept), owner = fact_name("owner", owner_titles[c->owner]);
 
+	if (c->nr_anew)
+		return SAID(made_anew, fact_count("tensors", c->nr_anew));
 	switch (c->class) {
 	case STEPGROWTH_GRAPH:
 		return SAID(stays_for_backward, kept, fact_count("places", c->nr_places));

@@ -23,7 +23,20 @@ static bool grew(const struct tfmt_shape *a, const struct tfmt_shape *b, uint32_
 	return nr == 1 && b->dims[*dim] > a->dims[*dim];
 }
 
-static struct growingtensor_series series_of(const struct moment *at, uint32_t python_stack)
+/* Alike in all dimensions, or in all but one: a line may make keys and values, or logits and hidden states, in turn. */
+static bool is_of_series(const struct tfmt_shape *a, const struct tfmt_shape *b)
+{
+	uint32_t nr = 0;
+
+	if (a->nr_dims != b->nr_dims || a->element_type != b->element_type)
+		return false;
+	for (uint32_t i = 0; i < a->nr_dims; i++)
+		nr += a->dims[i] != b->dims[i];
+	return nr <= 1;
+}
+
+/* What a stack made that is of the series of this tensor. */
+static struct growingtensor_series series_of(const struct moment *at, uint32_t python_stack, const struct tfmt_shape *of)
 {
 	const struct books *books = at->device->process->books;
 	struct tfmt_shape shape, before = { 0 };
@@ -37,7 +50,7 @@ static struct growingtensor_series series_of(const struct moment *at, uint32_t p
 
 		if (!g->tensor || g->python_stack != python_stack || g->device != at->device->ordinal ||
 		    !g->shape || !tfmt_reader_shape(books_reader(books), g->shape, &shape) || !shape.nr_dims ||
-		    shape.nr_dims > 16)
+		    shape.nr_dims > 16 || !is_of_series(&shape, of))
 			continue;
 		if (has_before && grew(&before, &shape, &dim) && (!s.nr_grown || s.dim == dim)) {
 			if (!s.nr_grown)
@@ -64,12 +77,14 @@ static bool is_past(const struct tfmt_shape *shape, const struct growingtensor_s
 }
 
 /* What grows leaves no copies of its past but the last; a list of tensors of growing sizes does. */
-static bool keeps_past(const struct moment *at, uint32_t python_stack, const struct growingtensor_series *s)
+static bool keeps_past(const struct moment *at, uint32_t python_stack, const struct tfmt_shape *of,
+		       const struct growingtensor_series *s)
 {
 	uint64_t past = 0, all = 0;
 
 	for (size_t i = 0; i < at->nr_blocks; i++) {
-		if (!at->block[i].is_shaped || moment_group(at, i)->python_stack != python_stack)
+		if (!at->block[i].is_shaped || moment_group(at, i)->python_stack != python_stack ||
+		    !is_of_series(&at->block[i].shape, of))
 			continue;
 		all += at->live[i].life.size;
 		if (is_past(&at->block[i].shape, s))
@@ -85,9 +100,21 @@ static bool is_growing(const struct growingtensor_series *s)
 	       s->nr_alike >= SERIES_EVEN * (s->nr_grown - 1);
 }
 
+static uint32_t nr_like_largest(const struct growingtensors *g, const struct moment *at)
+{
+	const struct tfmt_shape *largest = &at->block[g->largest].shape;
+	uint32_t nr = 0;
+
+	for (size_t i = 0; i < at->nr_blocks && g->nr_blocks; i++)
+		nr += at->block[i].is_shaped && moment_group(at, i)->python_stack == moment_group(at, g->largest)->python_stack &&
+		      is_of_series(&at->block[i].shape, largest) && !is_past(&at->block[i].shape, &g->series);
+	return nr;
+}
+
 void growingtensors_find(struct growingtensors *out, const struct moment *at)
 {
-	uint32_t known = 0;
+	const struct tfmt_shape *known = NULL;
+	uint32_t known_stack = 0;
 	struct growingtensor_series s = { 0 };
 	bool grows = false;
 
@@ -100,11 +127,12 @@ void growingtensors_find(struct growingtensors *out, const struct moment *at)
 		    !at->block[i].is_shaped || life->birth.phase == PHASE_BACKWARD ||
 		    life->birth.phase == PHASE_OPTIMIZER)
 			continue;
-		if (stack != known) {
-			s = series_of(at, stack);
-			grows = is_growing(&s) && !keeps_past(at, stack, &s);
+		if (!known || stack != known_stack || !is_of_series(&at->block[i].shape, known)) {
+			s = series_of(at, stack, &at->block[i].shape);
+			grows = is_growing(&s) && !keeps_past(at, stack, &at->block[i].shape, &s);
+			known = &at->block[i].shape;
+			known_stack = stack;
 		}
-		known = stack;
 		if (!grows || is_past(&at->block[i].shape, &s))
 			continue;
 		if (at->block[i].shape.nr_dims >= KVCACHE_DIMS_MIN) {
@@ -122,4 +150,5 @@ void growingtensors_find(struct growingtensors *out, const struct moment *at)
 			out->rest += life->size;
 		}
 	}
+	out->nr_like = nr_like_largest(out, at);
 }

@@ -22,6 +22,7 @@ struct growingtensor_series {
 struct growingtensors {
 	uint64_t bytes, rest; /* in tensors of 3 dimensions or more, in others */
 	uint32_t nr_blocks, nr_rest;
+	uint32_t nr_like; /* of those of 3 dimensions or more: of the largest's series, itself among them */
 	size_t largest, largest_rest; /* blocks */
 	struct growingtensor_series series, series_rest; /* of those */
 };
