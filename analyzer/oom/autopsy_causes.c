@@ -265,7 +265,7 @@ const struct autopsy_cause autopsy_causes[] = {
 	{ VERDICT_LEAK, "kept_tensors", autopsy_is_leak, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
 	{ VERDICT_LEAK, "kept_outputs", autopsy_is_kept_outputs, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
 	{ VERDICT_LEAK, "kept_by_calls", autopsy_is_kept_by_calls, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
-	{ VERDICT_LEAK, "kept_in_growing", autopsy_is_kept_in_growing, AUTOPSY_HELD, CERTAINTY_PROVEN, false, false },
+	{ VERDICT_LEAK, "kept_tensors", autopsy_is_kept_in_growing, AUTOPSY_HELD, CERTAINTY_PROVEN, false, false },
 	{ VERDICT_LEAK, "shape_cache", autopsy_is_shape_cache, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
 	{ VERDICT_LEAK, "kept_regularly", autopsy_is_regular_leak, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
 	{ VERDICT_LEAK, "traceback", autopsy_is_held_attempt, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },

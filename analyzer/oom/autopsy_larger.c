@@ -167,8 +167,8 @@ static bool has_like_request(const struct autopsy *a)
 	return false;
 }
 
-/* The most that was allocated at once at a line before, by whatever way the program came to it. */
-static uint64_t before_at_line(const struct autopsy *a, const struct stack_frame *line)
+/* The most that was allocated at once at a line before this event, by whatever way the program came to it. */
+static uint64_t before_at_line(const struct autopsy *a, const struct stack_frame *line, uint64_t ordinal)
 {
 	struct replay_process *process = a->device->process;
 	struct stack_source source = replay_stack_source(a->replay, process);
@@ -179,7 +179,8 @@ static uint64_t before_at_line(const struct autopsy *a, const struct stack_frame
 		struct stack stack = { 0 };
 		int site;
 
-		bytes = g->tensor && g->device == a->device->ordinal ? before(a, g->python_stack) : 0;
+		bytes = g->tensor && g->device == a->device->ordinal
+				? failures_largest_before(a->failures, process, g->python_stack, ordinal) : 0;
 		if (bytes <= most)
 			continue;
 		stack_expand(&stack, &source, g->python_stack, 0);
@@ -239,7 +240,7 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_at_place(a, f, a->block[best].place);
 	was = best < 0 ? was : block_was;
 	if (!was)
-		was = before_at_line(a, &f->site);
+		was = before_at_line(a, &f->site, best < 0 ? a->failure->ordinal : a->categories.block[best].life.birth.ordinal);
 	autopsy_say(f, SAID(spike_of_step, fact_step("step", a->step), fact_bytes("bytes", most)));
 	if (was)
 		autopsy_evidence(f, SAID(spike_was_less, fact_bytes("before", was),

@@ -344,10 +344,10 @@ static struct said put_off_by(const struct advices *advices)
 
 /*
  * What to do: the verdict's own first advice, what would have saved most by how much, then the rest; last, for it changes
- * what the program computes, with which input it would have fitted.
+ * what the program computes, with which input it would have fitted. How far changes elsewhere put it off is said if `puts_off`.
  * Returns how many lines there are, and without an e only counts them.
  */
-static unsigned print_next(struct emit *e, const struct autopsy *a, const struct advices *advices)
+static unsigned print_next(struct emit *e, const struct autopsy *a, const struct advices *advices, bool puts_off)
 {
 	const struct said *smaller = smaller_input(a);
 	unsigned shown = 0, lines = 0, brief, room = ADVICE_SHOWN - (smaller != NULL);
@@ -367,14 +367,14 @@ static unsigned print_next(struct emit *e, const struct autopsy *a, const struct
 	if (!shown)
 		lines += shown = print_others(e, advices, "next: ", most, smaller);
 	put_off = put_off_by(advices);
-	if (put_off.sentence != SAY_nothing)
+	if (puts_off && put_off.sentence != SAY_nothing)
 		lines += print_said(e, shown++ ? "      " : "next: ", "      ", &put_off);
 	return smaller ? lines + print_said(e, shown ? "      " : "next: ", "      ", smaller) : lines;
 }
 
-static unsigned print_rest(struct emit *e, const struct autopsy *a, const struct advices *advices, bool verbose)
+static unsigned print_rest(struct emit *e, const struct autopsy *a, const struct advices *advices, bool puts_off, bool verbose)
 {
-	unsigned lines = print_next(e, a, advices);
+	unsigned lines = print_next(e, a, advices, puts_off);
 
 	for (unsigned i = 1; i < a->nr_findings && (verbose || i == 1); i++)
 		lines += print_said(e, "also: ", "      ", &a->finding[i].sentence);
@@ -399,12 +399,23 @@ static void print_state(struct emit *e, const struct autopsy *a, bool with_modul
 		print_step(e, a);
 }
 
+/* Of a finding, why is known before how far something else would put it off: is there room for both? */
+static bool has_room_for_both(const struct autopsy *a, unsigned rest)
+{
+	unsigned first = a->nr_findings && a->finding->nr_evidence ? print_said(NULL, "- ", "  ", &a->finding->evidence[0]) : 0;
+
+	return !first || print_verdict(NULL, a, 0) + first + rest <= SCREEN_LINES;
+}
+
 void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices *advices, unsigned behind, bool verbose)
 {
 	uint64_t nr_zeros = a->device ? replay_zero_answers(a->device->process) : 0;
-	unsigned rest = 1 + (nr_zeros > 0) + STATE_LINES + print_rest(NULL, a, advices, verbose) + behind, part = 0;
-	unsigned room = verbose ? UINT_MAX : rest < SCREEN_LINES ? SCREEN_LINES - rest : 0, top;
+	unsigned state = 1 + (nr_zeros > 0) + STATE_LINES + behind, rest, room, top, part = 0;
+	bool puts_off = verbose || has_room_for_both(a, state + print_rest(NULL, a, advices, true, verbose));
 	char title[256], zeros[ZERO_TEXT_MAX];
+
+	rest = state + print_rest(NULL, a, advices, puts_off, verbose);
+	room = verbose ? UINT_MAX : rest < SCREEN_LINES ? SCREEN_LINES - rest : 0;
 
 	emit_heading(e, "Out of memory on %s",
 		     a->device ? print_device_title(title, sizeof(title), a->replay, a->device) : "the host");
@@ -419,7 +430,7 @@ void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices
 		part = print_parts(e, a);
 	if (a->device)
 		print_state(e, a, !part, room > part ? room - part : 0);
-	print_rest(e, a, advices, verbose);
+	print_rest(e, a, advices, puts_off, verbose);
 }
 
 void print_gone_on(struct emit *e, uint64_t nr)

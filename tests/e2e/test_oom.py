@@ -19,7 +19,8 @@ KEPT = JOBS / "oom" / "kept.py"
 MIXED = JOBS / "oom" / "mixed.py"
 MODELS = JOBS / "oom" / "models.py"
 LARGE = JOBS / "oom" / "large.py"
-SCRIPTS = (SCRIPT, SHAPES, KEPT, MIXED, MODELS, LARGE)
+PILED = JOBS / "oom" / "piled.py"
+SCRIPTS = (SCRIPT, SHAPES, KEPT, MIXED, MODELS, LARGE, PILED)
 # Verdict and cause of each job, and the job whose line it is about, if another.
 CAUSES = {
     "too_big": ("too_big", "never_fits"),
@@ -154,6 +155,13 @@ CAUSES = {
     "towns": ("too_big", "sum"),
     "usual": ("graph_retention", "kept_graphs"),
     "offered": ("too_big", "sum"),
+    "lookback": ("too_big", "sum"),
+    "taps": ("leak", "kept_tensors"),
+    "gathered": ("leak", "growing_tensor"),
+    "surfaces": ("spike", "larger_tensor"),
+    "rounds": ("leak", "kept_tensors"),
+    "backlog": ("leak", "kept_outputs"),
+    "seasons": ("leak", "kept_tensors"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -407,6 +415,35 @@ def test_what_another_thread_has_is_not_of_an_attempt(vramtrace, ran_out):
     page = vramtrace.json("oom", ran_out("offered").path)
     assert len(page["devices"][0]["failures"]) == 2
     assert "traceback" not in [found["cause"] for found in page["findings"]]
+
+
+CODE = {
+    "taps": "handle.remove(), of each handle that model.*.register_forward_hook() returned",
+    "rounds": "while True: yield from x, in place of itertools.cycle(x) in others,",
+    "backlog": "a maxsize, or a smaller one, for the queue.Queue() in answers",
+}
+
+
+@pytest.mark.parametrize("cause", CODE)
+def test_what_lets_go_of_what_piles_up(vramtrace, ran_out, cause):
+    (found, *_) = vramtrace.json("oom", ran_out(cause).path)["findings"]
+    assert found["advice_facts"][0]["code"] == CODE[cause]
+
+
+def test_what_has_all_that_it_may_have_is_no_leak(vramtrace, ran_out):
+    aside = vramtrace.json("oom", ran_out("lookback").path)["set_aside"]
+    assert "aside_full" in [one["facts"]["says"] for one in aside]
+
+
+def test_parts_are_as_large_as_what_went_through(vramtrace, ran_out):
+    """Wherever the line was called from: in training it was for fewer places still."""
+    (found, *_) = vramtrace.json("oom", ran_out("surfaces").path)["findings"]
+    assert found["advice_facts"][0]["parts"] == 16
+
+
+def test_all_that_hold_older_models_are_named(vramtrace, ran_out):
+    (found, *_) = vramtrace.json("oom", ran_out("seasons").path)["findings"]
+    assert found["advice_facts"][0]["holder"] == "bench.models[*] and bench.optimizers[*]"
 
 
 @pytest.mark.parametrize("cause", FIRST)
