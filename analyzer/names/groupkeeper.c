@@ -33,19 +33,32 @@ bool groupkeeper_container(struct keeper *k, const struct namegroup *g)
 	return false;
 }
 
+static bool first_that_grew(struct keeper *k, const struct keeper *all, uint32_t nr, const struct names *names)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		if (!keeper_has_entries(&all[i]) || names_growth_of(names, &all[i]) != NAMES_GREW)
+			continue;
+		*k = all[i];
+		return true;
+	}
+	return false;
+}
+
 bool groupkeeper_growing(struct keeper *k, const struct namegroup *g)
 {
 	struct keeper all[GROUPKEEPER_MOST];
 	uint32_t nr = g->is_named && g->blocks > 1 ?
 			      objectname_keepers(all, GROUPKEEPER_MOST, g->named.census->census, g->named.object) : 0;
 
-	for (uint32_t i = 0; i < nr; i++) {
-		if (!keeper_has_entries(&all[i]) || names_growth_of(g->named.census->all, &all[i]) != NAMES_GREW)
-			continue;
-		*k = all[i];
-		return true;
-	}
-	return false;
+	return nr && first_that_grew(k, all, nr, g->named.census->all);
+}
+
+bool groupkeeper_growing_module(struct keeper *k, const struct namegroup *g)
+{
+	struct keeper all[GROUPKEEPER_MOST];
+	uint32_t nr = g->is_named ? objectname_own_dicts(all, GROUPKEEPER_MOST, g->named.census->census, g->named.object) : 0;
+
+	return nr && first_that_grew(k, all, nr, g->named.census->all);
 }
 
 /* Is the group in the container of this name? */

@@ -19,6 +19,9 @@ bool groupkeeper_container(struct keeper *k, const struct namegroup *g);
 /* The nearest container that had more entries from census to census: what grows. false: none is known to. */
 bool groupkeeper_growing(struct keeper *k, const struct namegroup *g);
 
+/* The nearest nn.Module on the way that had more modules or parameters of its own from census to census. false: none is known to. */
+bool groupkeeper_growing_module(struct keeper *k, const struct namegroup *g);
+
 /*
  * Of what has many names: the largest group of those that one container which grows has, if all of these are more than half of
  * the bytes; *bytes: that many. NULL: there is no such container.

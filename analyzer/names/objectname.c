@@ -412,6 +412,18 @@ uint32_t objectname_keepers(struct keeper *out, uint32_t max, const struct tfmt_
 	return nr;
 }
 
+uint32_t objectname_own_dicts(struct keeper *out, uint32_t max, const struct tfmt_census *c, uint32_t object)
+{
+	struct objectway w;
+	uint32_t nr = 0;
+
+	objectway_find(&w, c, object);
+	for (uint32_t i = w.nr; i-- > 0 && nr < max;)
+		if (objectway_is_own(&w, i, "_modules") || objectway_is_own(&w, i, "_parameters"))
+			take_keeper(&out[nr++], c, &w, i);
+	return nr;
+}
+
 enum objectname_use objectname_use(const struct tfmt_census *c, uint32_t object)
 {
 	const struct tfmt_object_facts *o;

@@ -72,6 +72,9 @@ struct keeper {
  */
 uint32_t objectname_keepers(struct keeper *out, uint32_t max, const struct tfmt_census *c, uint32_t object);
 
+/* The dicts on the way in which nn.Modules keep their modules and parameters, as that of an nn.ModuleDict, likewise; called by the module. */
+uint32_t objectname_own_dicts(struct keeper *out, uint32_t max, const struct tfmt_census *c, uint32_t object);
+
 /* What a tensor is for, where the way to it tells. */
 enum objectname_use { USE_PARAMETER, USE_BUFFER, USE_GRADIENT, USE_OPTIMIZER_STATE, USE_UNKNOWN };
 enum objectname_use objectname_use(const struct tfmt_census *c, uint32_t object);

@@ -419,6 +419,21 @@ static void name_by_place(const struct autopsy *a, struct autopsy_finding *f, si
 		f->named_bytes = f->named->bytes;
 }
 
+/* Of parameters: the module that gets ever more of them, as an nn.ModuleDict of adapters does. */
+static void say_growing_module(const struct autopsy *a, struct autopsy_finding *f, const struct namegroup *g)
+{
+	uint64_t length[AUTOPSY_LENGTHS];
+	struct keeper k;
+	uint32_t nr = groupkeeper_growing_module(&k, g) ? names_lengths(a->device->process->names, &k, length, AUTOPSY_LENGTHS) : 0;
+
+	if (!nr)
+		return;
+	autopsy_evidence_first(f, SAID(growing_had, fact_name("holder", groupkeeper_name(g, &k.name)), fact_count("first", length[0]),
+				       fact_count("last", length[nr - 1])));
+	autopsy_advise_first(f, SAID(growing_module_advice, fact_name("holder", groupkeeper_name(g, &k.name)),
+				     fact_flag("is_peft", f->site.file && strstr(f->site.file, "/peft/")), fact_bytes("bytes", f->bytes)));
+}
+
 /* Of what is kept under many names, as what each module has: how many, and one of them. */
 static void say_many_names(const struct autopsy *a, struct autopsy_finding *f, size_t place)
 {
@@ -437,6 +452,7 @@ static void say_many_names(const struct autopsy *a, struct autopsy_finding *f, s
 	if (nr < 2 || 2 * bytes <= a->place[place].bytes)
 		return;
 	autopsy_evidence_first(f, SAID(many_names, fact_count("names", nr), fact_name("name", namegroup_text(most))));
+	say_growing_module(a, f, most);
 	f->certainty = CERTAINTY_PROVEN; /* they are seen to be kept */
 }
 

@@ -9,7 +9,6 @@
 #include "analyzer/stacks/sourceline.h"
 
 #define STACKS_MAX (1u << 26) /* many times what a recorder makes */
-#define LENGTHS_ASKED 8u /* of a container, in the latest censuses */
 
 /* Neither in forward nor in a pass, nor by the optimizer. */
 static bool is_born_outside(uint8_t phase)
@@ -323,8 +322,8 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 /* Did a container have more entries in the latest of the censuses that know it than in the one before, and that more than in the first? */
 static bool still_grows(uint64_t *first, uint64_t *last, const struct names *names, const struct keeper *k)
 {
-	uint64_t length[LENGTHS_ASKED];
-	uint32_t nr = names_lengths(names, k, length, LENGTHS_ASKED);
+	uint64_t length[AUTOPSY_LENGTHS];
+	uint32_t nr = names_lengths(names, k, length, AUTOPSY_LENGTHS);
 
 	if (nr < GROWING_CENSUSES)
 		return false;

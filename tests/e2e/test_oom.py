@@ -430,6 +430,14 @@ def test_what_lets_go_of_what_piles_up(vramtrace, ran_out, cause):
     assert found["advice_facts"][0]["code"] == CODE[cause]
 
 
+def test_a_module_that_gets_more_parameters_is_named(vramtrace, ran_out):
+    (found, *_) = vramtrace.json("oom", ran_out("timbres").path)["findings"]
+    advice = found["advice_facts"][0]
+    assert (advice["says"], advice["holder"]) == ("growing_module_advice", "voices.timbres")
+    (had,) = [facts for facts in found["evidence_facts"] if facts["says"] == "growing_had"]
+    assert had["holder"] == "voices.timbres" and had["first"] < had["last"] >= 200
+
+
 def test_what_has_all_that_it_may_have_is_no_leak(vramtrace, ran_out):
     aside = vramtrace.json("oom", ran_out("lookback").path)["set_aside"]
     assert "aside_full" in [one["facts"]["says"] for one in aside]
