@@ -214,12 +214,15 @@ static bool accumulates(const struct stepplace *p, const struct stepcauses *c)
 
 /*
  * Has a place ever more blocks, and never fewer? Each step may make all of them anew: what hooks have stored that pile up is
- * replaced at each call, but there are more of them.
+ * replaced at each call, but there are more of them. Gradients are more where more layers are trained.
  */
 static bool multiplies(const struct stepplace *p, const struct stepcauses *c)
 {
+	uint8_t phase = books_group(c->books, p->group)->phase;
 	size_t rises = 0;
 
+	if (phase == PHASE_BACKWARD || phase == PHASE_OPTIMIZER)
+		return false;
 	for (size_t i = 1; i < c->nr_readings; i++) {
 		if (p->blocks[i] < p->blocks[i - 1])
 			return false;

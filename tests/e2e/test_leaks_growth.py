@@ -269,6 +269,42 @@ def test_state_of_parameters_that_are_unfrozen(vramtrace, record, tmp_path, how,
     assert text.startswith("Memory grows by the optimizer's state of parameters" if is_bounded else "Memory grows by 6")
 
 
+MADE_ANEW = """\
+import torch
+parts = torch.nn.Sequential(*(torch.nn.Linear(1024, 1024) for _ in range(24))).cuda().requires_grad_({trained})
+optimizer = torch.optim.SGD(parts.parameters(), lr=0.1)
+
+class Tap:
+    def __init__(self, part):
+        part.register_forward_hook(self.take)
+
+    def take(self, part, given, answer):
+        self.answer = answer.detach().abs()
+
+for step in range(48):
+    if step % 2 == 0:
+        {add}
+    loss = parts(torch.randn(1024, 1024, device="cuda")).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("trained", "add", "grows"), [(True, "Tap(parts[2])", True), (False, "parts[-1 - step // 2].requires_grad_(True)", False)],
+                         ids=["taps", "gradients"])  # fmt: skip
+def test_what_each_step_makes_anew(vramtrace, record, tmp_path, trained, add, grows):
+    """Hooks that pile up each store another tensor in each step: more and more. So do gradients, up to the last layer."""
+    script = tmp_path / "anew.py"
+    script.write_text(MADE_ANEW.format(trained=trained, add=add))
+    told = vramtrace.json("leaks", record(script).path)
+    assert len(told["findings"]) == grows
+    for finding in told["findings"]:
+        assert finding["site"]["line"] == 1 + script.read_text().partition("self.answer =")[0].count("\n")
+        (anew,) = [facts for facts in finding["evidence_facts"] if facts["says"] == "made_anew"]
+        assert anew["tensors"] == 24
+
+
 def test_first_screen(vramtrace, planted):
     text = vramtrace.call("leaks", planted[1].path).stdout.splitlines()
     assert len(text) <= 24 and max(map(len, text)) <= 80, text
