@@ -170,6 +170,17 @@ static bool is_one_per_shape(const struct stepplace *p, const struct stepcauses 
 	return shapecache_close(&cache);
 }
 
+/* Have most of a place's blocks been there at the last reading but one? What gets longer is made anew, a pool's entries stay. */
+static bool are_mostly_old(const struct stepplace *p, const struct stepcauses *c)
+{
+	uint64_t before = c->series->sample[c->nr_readings - 2].taken;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < p->nr_kept; i++)
+		nr += p->kept[i].birth.ordinal < before;
+	return 2 * (double)nr > p->blocks[c->nr_readings - 1];
+}
+
 /*
  * As many blocks as before, and in each step larger ones. Batches of varying size are smaller now and then. A part of the
  * program's work may end where a block's successor is there already: such readings are passed over, if they are few; and it may be too
@@ -184,7 +195,7 @@ static bool is_sequence(const struct stepplace *p, const struct stepcauses *c, c
 			nr--;
 	while (first < nr && p->blocks[first] != p->blocks[nr - 1]) /* before it was made, layer by layer */
 		first++;
-	if (first >= nr)
+	if (first >= nr || (!c->is_stepless && are_mostly_old(p, c)))
 		return false;
 	last = first;
 	for (size_t i = first + 1; i < nr; i++) {
@@ -229,6 +240,20 @@ static bool multiplies(const struct stepplace *p, const struct stepcauses *c)
 		rises += p->blocks[i] > p->blocks[i - 1];
 	}
 	return rises >= RISES_MIN;
+}
+
+/*
+ * Has a place as many blocks in the end as it had before the last third of the readings? Then those that stay took the places of
+ * others: a pool that is full, whose entries are replaced by larger ones.
+ */
+static bool takes_places(const struct stepplace *p, const struct stepcauses *c)
+{
+	size_t last = c->nr_readings - 1;
+	double most = 0;
+
+	for (size_t i = 0; i <= last * 2 / 3; i++)
+		most = fmax(most, p->blocks[i]);
+	return p->blocks[last] <= most;
 }
 
 static enum stepgrowth_class class_of(const struct stepplace *p, const struct stepcauses *c, const struct growth *g)
@@ -356,7 +381,7 @@ static void cause_of(struct stepgrowth *g, const struct stepcauses *c, const str
 
 	*cause = (struct stepgrowth_cause){ .group = p->group, .nr_places = nr_places };
 	growth_of(cause, r, g, c, p);
-	if (p->tensor && !is_sequence(p, c, &cause->growth) && !accumulates(p, c) && !multiplies(p, c))
+	if (p->tensor && !is_sequence(p, c, &cause->growth) && (takes_places(p, c) || (!accumulates(p, c) && !multiplies(p, c))))
 		return;
 	cause->class = is_graph_cause ? STEPGROWTH_GRAPH : class_of(p, c, &cause->growth);
 	cause->verdict = verdict_of(cause->class, p, c);
@@ -391,6 +416,7 @@ static void graph_cause(struct stepgrowth *g, const struct stepcauses *c, struct
 		nr++;
 		for (size_t k = 0; k < c->nr_readings; k++) {
 			all->bytes[k] += f->place[i].bytes[k];
+			all->blocks[k] += f->place[i].blocks[k];
 			all->asked[k] += f->place[i].asked[k];
 		}
 		for (size_t k = 0; k < f->place[i].nr_kept; k++)

@@ -132,6 +132,8 @@ static void find_names(struct autopsy *a)
 		if (kepttensors_is_of_step(&a->moment, i))
 			namegroups_add(&a->names_kept[a->block[i].place], has_name ? &named : NULL, 0, life->size, 1);
 		a->block[i].is_native = has_name && named.name.root == ROOT_NATIVE;
+		a->block[i].is_unseen = !has_name;
+		a->is_seen_now |= has_name && life->birth.ordinal >= a->step_ordinal;
 		if (has_name && named.has_node && named.name.root != ROOT_NATIVE && (named.use == USE_UNKNOWN || named.use == USE_BUFFER))
 			namegroups_add(&a->holders, &named, 0, life->size, 1);
 	}

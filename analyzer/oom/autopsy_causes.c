@@ -225,6 +225,7 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_at_request(a, f);
 	autopsy_say(f, sum_text(a));
 	if (!a->failure->is_driver) { /* else nothing is known of tensors */
+		autopsy_say_larger(a, f);
 		autopsy_say_whole(a, f);
 		autopsy_say_alike(a, f);
 		autopsy_say_pairs(a, f);

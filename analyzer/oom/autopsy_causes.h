@@ -75,6 +75,10 @@ bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_fi
 
 /* A batch, or one tensor, that is larger than in the steps before (autopsy_larger.c). */
 bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f);
+
+/* Was the request in forward larger than in all steps before, whatever made it so? Said as evidence. */
+void autopsy_say_larger(const struct autopsy *a, struct autopsy_finding *f);
+
 bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f);
 
 /*

@@ -37,3 +37,10 @@ bool autopsy_is_about_size(const struct autopsy *a)
 	return a->device && verdict != VERDICT_LEAK && verdict != VERDICT_GRAPH_RETENTION &&
 	       verdict != VERDICT_CYCLE && verdict != VERDICT_EXCEPTION && !is_one_tensor(a);
 }
+
+bool autopsy_is_held_by_graph(const struct autopsy *a, size_t block)
+{
+	const struct moment_block *b = &a->block[block];
+
+	return b->has_graph && (b->is_native || (a->is_seen_now && b->is_unseen));
+}

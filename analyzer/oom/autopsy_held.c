@@ -64,15 +64,6 @@ bool autopsy_is_cycle(const struct autopsy *a, struct autopsy_finding *f)
 	return is;
 }
 
-/* By nothing else: a census has seen its tensor and nothing of Python's that holds it, or none, as of most that backward needs. */
-static bool is_held_by_graph(const struct autopsy *a, size_t i)
-{
-	struct named named;
-
-	return a->block[i].has_graph && (a->block[i].is_native ||
-					 !namedblocks_name(&named, a->device->process, &a->categories.block[i].life, LIVES_OOM));
-}
-
 /*
  * What steps before have left in graphs, if tensors on this kind of root lead to more nodes of autograd's than all others do: it is
  * their graphs' then.
@@ -90,7 +81,7 @@ static uint64_t bytes_in_graphs(const struct autopsy *a, enum objectname_root ro
 			others += g->nodes;
 	}
 	for (size_t i = 0; nodes > others && i < a->categories.nr_blocks; i++)
-		if (kepttensors_is_of_step(&a->moment, i) && is_held_by_graph(a, i))
+		if (kepttensors_is_of_step(&a->moment, i) && autopsy_is_held_by_graph(a, i))
 			bytes += a->categories.block[i].life.size;
 	return bytes;
 }

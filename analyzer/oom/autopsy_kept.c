@@ -82,7 +82,7 @@ static bool are_seen_in_graphs(const struct autopsy *a, keeps_fn *keeps)
 		if (!is_kept(a, i, keeps))
 			continue;
 		bytes += a->categories.block[i].life.size;
-		if (a->block[i].is_native)
+		if (a->block[i].is_native || autopsy_is_held_by_graph(a, i))
 			in_graphs += a->categories.block[i].life.size;
 	}
 	return 2 * in_graphs > bytes;

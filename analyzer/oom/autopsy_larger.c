@@ -157,6 +157,16 @@ bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 	return true;
 }
 
+void autopsy_say_larger(const struct autopsy *a, struct autopsy_finding *f)
+{
+	uint64_t was = a->step > STEPS_BEFORE_MIN && a->failure->phase == PHASE_FORWARD ? before(a, a->failure->python_stack) : 0;
+
+	if (was && a->failure->asked >= LARGER_TIMES * was)
+		autopsy_evidence(f, SAID(larger_step, fact_bytes("asked", a->failure->asked),
+					 fact_ratio("times", (double)a->failure->asked / (double)was),
+					 fact_count("steps", a->step - 1)));
+}
+
 /* Does the line hold some already that are about as large? Then the one that failed is not alone. */
 static bool has_like_request(const struct autopsy *a)
 {

@@ -305,6 +305,32 @@ def test_what_each_step_makes_anew(vramtrace, record, tmp_path, trained, add, gr
         assert anew["tensors"] == 24
 
 
+POOL = """\
+import torch
+model = torch.nn.Linear(64, 64).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+pool = []
+for step in range(160):
+    side = 256 * (1 + step // 20) - step * 37 % 128
+    fresh = torch.randn(side, 256, device="cuda")
+    if len(pool) < {most}:
+        pool.append(fresh)
+    else:
+        pool[step % {most}] = fresh
+    model(torch.randn(8, 64, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize("most", [24, 1000])
+def test_what_takes_the_places_of_others(vramtrace, record, tmp_path, most):
+    """A pool that is full gets larger entries for smaller ones: as many as before. One that is not has ever more."""
+    script = tmp_path / "pool.py"
+    script.write_text(POOL.format(most=most))
+    assert len(vramtrace.json("leaks", record(script).path)["findings"]) == (most == 1000)
+
+
 def test_first_screen(vramtrace, planted):
     text = vramtrace.call("leaks", planted[1].path).stdout.splitlines()
     assert len(text) <= 24 and max(map(len, text)) <= 80, text

@@ -162,6 +162,7 @@ CAUSES = {
     "rounds": ("leak", "kept_tensors"),
     "backlog": ("leak", "kept_outputs"),
     "seasons": ("leak", "kept_tensors"),
+    "carpets": ("too_big", "sum"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -441,6 +442,22 @@ def test_a_module_that_gets_more_parameters_is_named(vramtrace, ran_out):
 def test_what_has_all_that_it_may_have_is_no_leak(vramtrace, ran_out):
     aside = vramtrace.json("oom", ran_out("lookback").path)["set_aside"]
     assert "aside_full" in [one["facts"]["says"] for one in aside]
+
+
+def test_a_step_that_computes_with_more_than_all_before(vramtrace, ran_out):
+    """Of what it was given nothing was larger: rows and columns were never many at once."""
+    (found, *_) = vramtrace.json("oom", ran_out("carpets").path)["findings"]
+    (larger,) = [facts for facts in found["evidence_facts"] if facts["says"] == "larger_step"]
+    assert larger["steps"] == 50 and 3 < larger["times"] < 4
+
+
+def test_an_exception_where_a_census_was_cut(vramtrace, tmp_path):
+    """What its traceback's variables lead to is in their graphs, whether a census has come as far as that or not."""
+    run = vramtrace.record(tmp_path / "job.vtr", python("oom/piled.py", "unheard"), options=("--simulate-capacity", "4GiB"),
+                           env=WITH_NAMES | {"VRAMTRACE_NAMES_MEMORY": "1MiB"})  # fmt: skip
+    assert run.status == 1 and "OutOfMemoryError" in run.stderr
+    (found, *_) = vramtrace.json("oom", run.path)["findings"]
+    assert found["cause"] == "exception" and found["bytes"] > CAPACITY * 2 / 3
 
 
 def test_parts_are_as_large_as_what_went_through(vramtrace, ran_out):

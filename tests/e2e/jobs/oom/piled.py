@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs that run out of memory, each for one cause: what piles up on a way that no line of the model shows.
-
-usage: piled.py CAUSE
-
-The line that is to be named ends in "# planted: CAUSE".
-"""
+"""Jobs that run out of GPU memory as something piles up on a way that no line of the model shows: piled.py CAUSE. The line it is about is marked."""
 
 import itertools
 import queue
@@ -148,6 +143,62 @@ def seasons():
             model(torch.randn(256, 1024, device=DEVICE)).square().mean().backward()
             optimizer.step()
             optimizer.zero_grad()
+
+
+class Ear(nn.Module):
+    """What is heard, by short pieces and by all of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.piece, self.gate = nn.LayerNorm(256), nn.Conv1d(256, 512, 1), nn.BatchNorm1d(256)
+        self.all = nn.GRU(256, 256, batch_first=True)
+
+    def forward(self, x):
+        gated = nn.functional.glu(self.piece(self.norm(x).transpose(1, 2)), 1)
+        return self.all(nn.functional.silu(self.gate(gated)).transpose(1, 2))[0]
+
+
+def hear(model, sound, words):
+    heard = model(sound)
+    if words > sound.shape[1]:
+        raise ValueError("more words than were heard")
+    heard.square().mean().backward()
+
+
+def unheard():
+    """What cannot be true is put aside, as the error that it was."""
+    model, aside = nn.Sequential(Ear(), Ear()).to(DEVICE), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(2000):
+        try:
+            hear(model, torch.randn(32, 200, 256, device=DEVICE), 300 if i % 3 == 0 else 100)
+        except ValueError as error:
+            aside.append(error)
+            continue
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+class Carpet(nn.Module):
+    """Threads both ways, and what each does to each."""
+
+    def __init__(self):
+        super().__init__()
+        self.warp, self.weft, self.mix = nn.Linear(16, 16), nn.Linear(16, 16), nn.ModuleList(nn.Linear(16, 16) for _ in range(12))
+
+    def forward(self, rows, columns):
+        x = self.warp(rows)[:, None] * self.weft(columns)[None]
+        for mix in self.mix:
+            x = torch.tanh(mix(x))  # planted: carpets
+        return x
+
+
+def carpets():
+    """Batches with many rows come, and with many columns; one has both."""
+    model = Carpet().to(DEVICE)
+    for step in range(60):
+        long, wide = (2600, 2000) if step == 50 else (2600, 600) if step % 2 else (600, 2000)
+        model(torch.randn(long, 16, device=DEVICE), torch.randn(wide, 16, device=DEVICE)).mean().backward()
 
 
 globals()[sys.argv[1]]()
