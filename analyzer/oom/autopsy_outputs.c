@@ -319,17 +319,17 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 	return applies;
 }
 
-/* Did a container have more entries in the latest of the censuses that know it than in the one before, and that more than in the first? */
+/* Had a container more entries in the latest census that knows it than in the one before? Then it has not ended. */
 static bool still_grows(uint64_t *first, uint64_t *last, const struct names *names, const struct keeper *k)
 {
 	uint64_t length[AUTOPSY_LENGTHS];
 	uint32_t nr = names_lengths(names, k, length, AUTOPSY_LENGTHS);
 
-	if (nr < GROWING_CENSUSES)
+	if (nr < 2)
 		return false;
 	*first = length[0];
 	*last = length[nr - 1];
-	return length[nr - 1] > length[nr - 2] && length[nr - 2] > length[0];
+	return length[nr - 1] > length[nr - 2];
 }
 
 /*

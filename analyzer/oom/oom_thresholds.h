@@ -129,8 +129,6 @@
  * one line have models that are called for several inputs.
  */
 #define OUTPUTS_MIN THRESHOLD(OUTPUTS_MIN, 8)
-/* Censuses that know a container which is said to grow: two may have seen a data set being loaded, the third has seen that it ended. */
-#define GROWING_CENSUSES THRESHOLD(GROWING_CENSUSES, 3)
 /*
  * Requests like the one that failed, for each call that keeps something: all but one in five, as the last one is not
  * through.
