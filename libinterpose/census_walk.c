@@ -216,6 +216,12 @@ static bool leads_through(const struct census_walk *w, uint32_t node)
 	return true;
 }
 
+/* Is it an entry that a module now has as its own, and no other module has had before? */
+static bool is_held_first(const struct census_walk *w, const struct census_node *n, const struct pyedge *e)
+{
+	return is_entry(w, n) && comes_first(w, e) && !is_own_dict(w, &w->node[n->parent]);
+}
+
 /* Is it what an optimizer keeps for one parameter, an entry of its `state`? */
 static bool is_state(const struct census_walk *w, uint32_t node)
 {
@@ -239,9 +245,8 @@ static bool is_taken_over(const struct census_walk *w, const struct census_node 
 static void adopt(struct census_walk *w, uint32_t known, const struct pyedge *e)
 {
 	struct census_node *n = &w->node[known];
-	bool is_module = is_entry(w, n) && comes_first(w, e) && !is_own_dict(w, &w->node[n->parent]);
 
-	if (e->edge != TFMT_EDGE_KEY || !(is_module || is_taken_over(w, n)) || leads_through(w, known))
+	if (e->edge != TFMT_EDGE_KEY || !(is_held_first(w, n, e) || is_taken_over(w, n)) || leads_through(w, known))
 		return;
 	n->name = e->name;
 	n->number = (uint32_t)e->number;

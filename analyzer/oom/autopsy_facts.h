@@ -63,7 +63,7 @@ void autopsy_at_making(const struct autopsy *a, struct autopsy_finding *f, size_
 void autopsy_at_group(const struct autopsy *a, struct autopsy_finding *f, const struct group *g);
 void autopsy_at_request(const struct autopsy *a, struct autopsy_finding *f);
 
-/* Does nothing but autograd hold a block? Its tensor is held by no object of Python's, or has none. */
+/* Does nothing but autograd hold a block? No object of Python's holds its tensor, or no variable of the program led to one. */
 bool autopsy_is_held_by_graph(const struct autopsy *a, size_t block);
 
 /* ---- what a finding says (autopsy_finding.c) ------------------------------------------------- */

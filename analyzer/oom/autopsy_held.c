@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Causes: memory that nobody needs any more, by what a census says holds it. */
+#include "analyzer/names/groupkeeper.h"
 #include "analyzer/oom/autopsy_causes.h"
 
 #define NAMES_TOLD 2
@@ -101,6 +102,16 @@ static bool is_more_of_attempt(const struct autopsy *a, uint64_t bytes)
 	return autopsy_is_held_attempt(a, &other) && other.bytes > bytes;
 }
 
+/* Of errors that a container has, the except block has been left long ago. */
+static struct said exception_advice(const struct namegroup *g)
+{
+	struct keeper container;
+
+	if (groupkeeper_container(&container, g))
+		return SAID(exception_entries_advice, fact_name("holder", groupkeeper_name(g, &container.name)));
+	return SAID(exception_advice, NO_FACTS);
+}
+
 bool autopsy_is_exception(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct held h;
@@ -119,7 +130,7 @@ bool autopsy_is_exception(const struct autopsy *a, struct autopsy_finding *f)
 			autopsy_evidence(f, SAID(exception_graphs, fact_bytes("bytes", graphs)));
 		say_names(&h, f);
 		say_frame(f, &h.names.group[0].named.name);
-		autopsy_advise(f, SAID(exception_advice, NO_FACTS));
+		autopsy_advise(f, exception_advice(&h.names.group[0]));
 	}
 	namegroups_release(&h.names);
 	return is;
