@@ -196,8 +196,26 @@ static bool is_only_of_optimizer(const struct keeper *k, const struct keeper *ne
 	       next->kind == TFMT_KIND_OPTIMIZER;
 }
 
+/* The optimizer by whose groups alone a parameter is known: no module has it any more. false: it is another's. */
+static bool find_group_owner(struct objectname *n, const struct namegroup *g)
+{
+	const struct tfmt_census *c = g->named.census->census;
+	struct objectway w;
+
+	objectway_find(&w, c, g->named.object);
+	for (uint32_t i = w.nr; i-- > 1;) {
+		if (w.step[i - 1]->kind != TFMT_KIND_OPTIMIZER || w.step[i]->edge != TFMT_EDGE_ATTRIBUTE ||
+		    strcmp(w.step[i]->name, "param_groups"))
+			continue;
+		objectname_find(n, c, w.id[i - 1]);
+		return is_code(n->text);
+	}
+	return false;
+}
+
 const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool of_graph)
 {
+	struct objectname optimizer;
 	struct hookname hook;
 	struct keeper k, next;
 	const char *text, *attribute;
@@ -231,6 +249,11 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 	}
 	if (is_only_of_optimizer(&k, &next) && is_code(k.name.text)) {
 		snprintf(buf, size, "%s.pop(x), of each x that it no longer updates,", k.name.text);
+		return buf;
+	}
+	if (g->named.use == USE_PARAMETER && find_group_owner(&optimizer, g)) {
+		snprintf(buf, size, "%s.param_groups.remove(x), of each group x that no model has, and state.pop() of its parameters,",
+			 optimizer.text);
 		return buf;
 	}
 	/* Of a model's all is needed, but for the graph of a running average. */

@@ -466,6 +466,11 @@ def test_parts_are_as_large_as_what_went_through(vramtrace, ran_out):
     assert found["advice_facts"][0]["parts"] == 16
 
 
+def test_parameters_that_only_an_optimizer_has(vramtrace, ran_out):
+    (found, *_) = vramtrace.json("oom", ran_out("heads").path)["findings"]
+    assert found["advice_facts"][0]["code"].startswith("optimizer.param_groups.remove(x), of each group x that no model has")
+
+
 def test_all_that_hold_older_models_are_named(vramtrace, ran_out):
     (found, *_) = vramtrace.json("oom", ran_out("seasons").path)["findings"]
     assert found["advice_facts"][0]["holder"] == "bench.models[*] and bench.optimizers[*]"

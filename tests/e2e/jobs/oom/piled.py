@@ -201,4 +201,17 @@ def carpets():
         model(torch.randn(long, 16, device=DEVICE), torch.randn(wide, 16, device=DEVICE)).mean().backward()
 
 
+def heads():
+    """Each season has more kinds, and a wider head for them, which the optimizer is given as well."""
+    trunk = network()
+    optimizer = torch.optim.Adam(trunk.parameters())
+    for season in range(100):
+        head = nn.Linear(1024, 16000 + 512 * season).to(DEVICE)
+        optimizer.add_param_group({"params": list(head.parameters())})
+        for _ in range(5):
+            head(trunk(torch.randn(64, 1024, device=DEVICE))).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+
 globals()[sys.argv[1]]()
