@@ -244,7 +244,7 @@ static bool multiplies(const struct stepplace *p, const struct stepcauses *c)
 
 /*
  * Has a place as many blocks in the end as it had before the last third of the readings? Then those that stay took the places of
- * others: a pool that is full, whose entries are replaced by larger ones.
+ * others: a pool that is full, whose entries are replaced by larger ones. Amid a step there are others as well.
  */
 static bool takes_places(const struct stepplace *p, const struct stepcauses *c)
 {
@@ -381,7 +381,9 @@ static void cause_of(struct stepgrowth *g, const struct stepcauses *c, const str
 
 	*cause = (struct stepgrowth_cause){ .group = p->group, .nr_places = nr_places };
 	growth_of(cause, r, g, c, p);
-	if (p->tensor && !is_sequence(p, c, &cause->growth) && (takes_places(p, c) || (!accumulates(p, c) && !multiplies(p, c))))
+	if (p->tensor && !is_sequence(p, c, &cause->growth) && g->by != STEPGROWTH_BY_EVENTS && takes_places(p, c))
+		return;
+	if (p->tensor && !is_sequence(p, c, &cause->growth) && !accumulates(p, c) && !multiplies(p, c))
 		return;
 	cause->class = is_graph_cause ? STEPGROWTH_GRAPH : class_of(p, c, &cause->growth);
 	cause->verdict = verdict_of(cause->class, p, c);
