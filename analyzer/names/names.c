@@ -386,22 +386,30 @@ uint32_t names_lengths(const struct names *n, const struct keeper *k, uint64_t *
 	return nr;
 }
 
-enum names_growth names_growth_of(const struct names *n, const struct keeper *k)
+uint32_t names_course(struct names_course *c, const struct names *n, const struct keeper *k)
 {
-	uint64_t first = 0, last = 0;
 	uint32_t nr = 0;
 
+	*c = (struct names_course){ 0 };
 	for (size_t i = 0; i < n->nr_censuses; i++) {
 		const struct tfmt_object_facts *o = find_alike(n->census[i].census, k);
 
 		if (!o)
 			continue;
-		first = nr++ ? first : o->length;
-		last = o->length;
+		c->before = c->last;
+		c->last = o->length - 1;
+		c->first = nr++ ? c->first : c->last;
 	}
-	if (nr < 2)
+	return nr;
+}
+
+enum names_growth names_growth_of(const struct names *n, const struct keeper *k)
+{
+	struct names_course c;
+
+	if (names_course(&c, n, k) < 2)
 		return NAMES_UNKNOWN;
-	return last > first ? NAMES_GREW : NAMES_STAYED;
+	return c.last > c.first ? NAMES_GREW : NAMES_STAYED;
 }
 
 bool names_saw(const struct names *n, const struct names_block *block)

@@ -105,6 +105,12 @@ bool names_find(struct named *out, const struct names *n, const struct names_blo
  */
 uint32_t names_lengths(const struct names *n, const struct keeper *k, uint64_t *length, uint32_t max);
 
+/* The same of the first census that knows it, the latest, and the one before that; returns how many censuses that are. */
+struct names_course {
+	uint64_t first, before, last;
+};
+uint32_t names_course(struct names_course *c, const struct names *n, const struct keeper *k);
+
 /* Has it more entries in the latest census that knows it than in the first? Fewer than two that do tell nothing. */
 enum names_growth { NAMES_UNKNOWN, NAMES_GREW, NAMES_STAYED };
 enum names_growth names_growth_of(const struct names *n, const struct keeper *k);

@@ -424,14 +424,14 @@ static void name_by_place(const struct autopsy *a, struct autopsy_finding *f, si
 /* Of parameters: the module that gets ever more of them, as an nn.ModuleDict of adapters does. */
 static void say_growing_module(const struct autopsy *a, struct autopsy_finding *f, const struct namegroup *g)
 {
-	uint64_t length[AUTOPSY_LENGTHS];
+	struct names_course c;
 	struct keeper k;
-	uint32_t nr = groupkeeper_growing_module(&k, g) ? names_lengths(a->device->process->names, &k, length, AUTOPSY_LENGTHS) : 0;
 
-	if (!nr)
+	if (!groupkeeper_growing_module(&k, g))
 		return;
-	autopsy_evidence_first(f, SAID(growing_had, fact_name("holder", groupkeeper_name(g, &k.name)), fact_count("first", length[0]),
-				       fact_count("last", length[nr - 1])));
+	names_course(&c, a->device->process->names, &k);
+	autopsy_evidence_first(f, SAID(growing_had, fact_name("holder", groupkeeper_name(g, &k.name)), fact_count("first", c.first),
+				       fact_count("last", c.last)));
 	autopsy_advise_first(f, SAID(growing_module_advice, fact_name("holder", groupkeeper_name(g, &k.name)),
 				     fact_flag("is_peft", f->site.file && strstr(f->site.file, "/peft/")), fact_bytes("bytes", f->bytes)));
 }

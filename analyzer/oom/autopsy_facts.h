@@ -8,7 +8,6 @@
 
 #include "analyzer/oom/autopsy.h"
 
-#define AUTOPSY_LENGTHS 8 /* of a container that grows, in the latest censuses */
 #define AUTOPSY_PARTS 8 /* in which advice has something computed, one part after the other; a figure for what it says */
 
 /* ---- the blocks ------------------------------------------------------------------------------ */

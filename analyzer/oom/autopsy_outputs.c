@@ -319,19 +319,6 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 	return applies;
 }
 
-/* Had a container more entries in the latest census that knows it than in the one before? Then it has not ended. */
-static bool still_grows(uint64_t *first, uint64_t *last, const struct names *names, const struct keeper *k)
-{
-	uint64_t length[AUTOPSY_LENGTHS];
-	uint32_t nr = names_lengths(names, k, length, AUTOPSY_LENGTHS);
-
-	if (nr < 2)
-		return false;
-	*first = length[0];
-	*last = length[nr - 1];
-	return length[nr - 1] > length[nr - 2];
-}
-
 /*
  * Tensors of one line that take most of the memory, made anew by the step at hand, and censuses show that what keeps them gets ever
  * more entries: hooks that pile up.
@@ -339,19 +326,21 @@ static bool still_grows(uint64_t *first, uint64_t *last, const struct names *nam
 bool autopsy_is_kept_in_growing(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct autopsy_place *place = a->nr_places ? &a->place[0] : NULL;
-	uint64_t first, last;
+	struct names_course c;
 	struct keeper k;
 
 	if (!a->failure->nr_begun || !place || place->blocks < OUTPUTS_MIN || !place->named || 2 * place->bytes < a->failure->allocated ||
 	    2 * place->kept_bytes > place->bytes ||
 	    !moment_is_passing(a->categories.block[place->largest].category) || !groupkeeper_growing(&k, place->named) ||
-	    k.has_bound || !still_grows(&first, &last, a->device->process->names, &k))
+	    k.has_bound)
+		return false;
+	if (names_course(&c, a->device->process->names, &k) < 2 || c.last <= c.before) /* it grew once, and has ended */
 		return false;
 	f->bytes = place->bytes;
 	autopsy_at_place(a, f, 0);
 	autopsy_say(f, SAID(growing_keeps, fact_bytes("bytes", place->bytes), fact_count("tensors", place->blocks)));
-	autopsy_evidence(f, SAID(growing_had, fact_name("holder", groupkeeper_name(place->named, &k.name)), fact_count("first", first),
-				 fact_count("last", last)));
+	autopsy_evidence(f, SAID(growing_had, fact_name("holder", groupkeeper_name(place->named, &k.name)), fact_count("first", c.first),
+				 fact_count("last", c.last)));
 	autopsy_advise(f, SAID(calls_keep_advice, fact_bytes("bytes", place->bytes)));
 	return true;
 }
