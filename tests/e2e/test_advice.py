@@ -186,6 +186,25 @@ def run_in_3_gib(vramtrace, path, arguments):
     return vramtrace.record(path, python("advice.py", *arguments), options=(*QUICK, "--simulate-capacity", "3GiB"), env=WITH_NAMES)
 
 
+def test_gradients_that_go_late_are_no_zeros(vramtrace, tmp_path):
+    """Memory ran out before zero_grad() came: that they were made anew in each step tells what it would have done."""
+    script = tmp_path / "late.py"
+    script.write_text(
+        "import torch\n"
+        "model = torch.nn.Sequential(*(torch.nn.Linear(4096, 4096) for _ in range(8))).cuda()\n"
+        "optimizer = torch.optim.Adam(model.parameters())\n"
+        "for step in range(6):\n"
+        "    loss = model(torch.randn(16384 if step == 5 else 4096, 4096, device='cuda')).sum()\n"
+        "    optimizer.zero_grad()\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n"
+    )
+    failed = vramtrace.record(tmp_path / "job.vtr", python(script), options=(*QUICK, "--simulate-capacity", "4GiB"), env=WITH_NAMES)
+    assert failed.status == 1 and "OutOfMemoryError" in failed.stderr
+    row = advice_of(vramtrace, failed)["set_to_none"]
+    assert "right after optimizer.step(), before the next forward" in row["action"]
+
+
 def test_what_is_there_twice_comes_first(vramtrace, tmp_path):
     """It costs nothing, and is enough for what was asked for: that more can be had for something does not matter."""
     arguments = ("--batch", "32", "--width", "768", "--steps", "1", "load", "averaged")
