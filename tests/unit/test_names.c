@@ -335,8 +335,8 @@ static void test_roots(void **state)
 	uint32_t object, function;
 
 	(void)state;
-	begin(8);
-	synthetic_census_open(&c, "a.1.names", 7, TIME(7));
+	begin(9);
+	synthetic_census_open(&c, "a.1.names", 7, TIME(8));
 	object = synthetic_local(&c, TFMT_KIND_EXCEPTION, "error");
 	object = synthetic_object(&c, object, TFMT_EDGE_MEMBER, TFMT_KIND_TRACEBACK, NULL);
 	c.function = "forward";
@@ -351,6 +351,8 @@ static void test_roots(void **state)
 	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_TENSOR, "seen"), ADDRESS(3), BLOCK);
 	c.class_name = "Tensor";
 	synthetic_tensor(&c, synthetic_object(&c, 0, TFMT_EDGE_NATIVE, TFMT_KIND_TENSOR, NULL), ADDRESS(4), BLOCK);
+	object = synthetic_object(&c, 0, TFMT_EDGE_NATIVE, TFMT_KIND_GENERATOR, NULL); /* the interpreter has it, suspended */
+	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_LOCAL, TFMT_KIND_TENSOR, "_result"), ADDRESS(8), BLOCK);
 	c.class_name = "TanhBackward";
 	object = synthetic_object(&c, 0, TFMT_EDGE_NATIVE, TFMT_KIND_AUTOGRAD, NULL);
 	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_TENSOR, "y"), ADDRESS(7), BLOCK);
@@ -370,6 +372,8 @@ static void test_roots(void **state)
 	check_root(4, "held outside of Python (Tensor)", ROOT_NATIVE, NULL);
 	check_root(5, "in a reference cycle (Node)", ROOT_CYCLE, NULL);
 	check_root(7, "held outside of Python (TanhBackward.y)", ROOT_NATIVE, NULL);
+	assert_string_equal(named_of(8).name.text, "_result");
+	assert_int_equal(named_of(8).name.root, ROOT_GENERATOR);
 	check_root(6, "loss.grad_fn.saved", ROOT_LOCAL, "main");
 	replay_release(&m);
 }
