@@ -256,11 +256,11 @@ static bool takes_places(const struct stepplace *p, const struct stepcauses *c)
 	return p->blocks[last] <= most;
 }
 
-static enum stepgrowth_class class_of(const struct stepplace *p, const struct stepcauses *c, const struct growth *g)
+static enum stepgrowth_class class_of(const struct stepplace *p, const struct stepcauses *c, bool is_longer)
 {
 	if (!p->tensor)
 		return c->device == GROUP_HOST ? STEPGROWTH_HOST : STEPGROWTH_DRIVER;
-	if (is_sequence(p, c, g))
+	if (is_longer)
 		return STEPGROWTH_SEQUENCE;
 	if (p->kind != FRAME_PLAIN)
 		return p->kind == FRAME_HOOK ? STEPGROWTH_HOOK : STEPGROWTH_CONTEXT;
@@ -378,14 +378,16 @@ static void cause_of(struct stepgrowth *g, const struct stepcauses *c, const str
 	struct stepgrowth_cause *cause = &g->cause[g->nr_causes];
 	const struct group *group = books_group(c->books, p->group);
 	struct growth_reading r[STEPSAMPLES_MAX];
+	bool is_longer;
 
 	*cause = (struct stepgrowth_cause){ .group = p->group, .nr_places = nr_places };
 	growth_of(cause, r, g, c, p);
-	if (p->tensor && !is_sequence(p, c, &cause->growth) && g->by != STEPGROWTH_BY_EVENTS && takes_places(p, c))
+	is_longer = p->tensor && is_sequence(p, c, &cause->growth);
+	if (p->tensor && !is_longer && g->by != STEPGROWTH_BY_EVENTS && takes_places(p, c))
 		return;
-	if (p->tensor && !is_sequence(p, c, &cause->growth) && !accumulates(p, c) && !multiplies(p, c))
+	if (p->tensor && !is_longer && !accumulates(p, c) && !multiplies(p, c))
 		return;
-	cause->class = is_graph_cause ? STEPGROWTH_GRAPH : class_of(p, c, &cause->growth);
+	cause->class = is_graph_cause ? STEPGROWTH_GRAPH : class_of(p, c, is_longer);
 	cause->verdict = verdict_of(cause->class, p, c);
 	cause->owner = group->tensor ? OWNER_TORCH : books_group_owner(c->books, group);
 	cause->last_bytes = r[c->nr_readings - 1].bytes;

@@ -35,8 +35,6 @@ bool namedblocks_container(struct namedblocks_container *out, const struct repla
 	out->census = named.census->census;
 	out->object = objectway_container(out->census, named.object);
 	out->is_alone = named.holders == 1 && !named.nr_others;
-	if (out->object)
-		objectname_find(&out->name, out->census, out->object);
 	return out->object;
 }
 

@@ -25,7 +25,6 @@ struct namedblocks_container {
 	const struct tfmt_census *census;
 	uint32_t object;
 	bool is_alone; /* nothing else holds the block */
-	struct objectname name;
 };
 bool namedblocks_container(struct namedblocks_container *out, const struct replay_process *process, const struct life *life);
 
