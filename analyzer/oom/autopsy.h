@@ -15,13 +15,13 @@
 #include "analyzer/findings/said.h"
 #include "analyzer/modules/modulesums.h"
 #include "analyzer/failures/failures.h"
-#include "analyzer/oom/shapefit.h"
 #include "analyzer/oom/verdict.h"
 #include "analyzer/patterns/attention.h"
 #include "analyzer/patterns/growingtensor.h"
 #include "analyzer/patterns/kepttensors.h"
 #include "analyzer/patterns/opengraphs.h"
 #include "analyzer/purpose/namedblocks.h"
+#include "analyzer/training/shapefit.h"
 
 #define AUTOPSY_FINDINGS_MAX 4 /* the verdict, and what is said beside it */
 #define AUTOPSY_LINES_MAX 4 /* of evidence, of advice */

@@ -184,29 +184,6 @@
  * Share of what was needed until the request failed that the curve must give; below, it does not hold for this size.
  */
 #define CURVE_HOLDS_MIN THRESHOLD(CURVE_HOLDS_MIN, 0.97)
-/* Steps of the curve: a line goes through two, and through three that are noisy by chance. */
-#define FIT_STEPS_MIN THRESHOLD(FIT_STEPS_MIN, 4)
-/* Sizes of batches of the curve: two make a line of any two levels of memory; a parabola takes one more. */
-#define FIT_SIZES_MIN THRESHOLD(FIT_SIZES_MIN, 3)
-/* Tensors of one line in one step: two may be what a model takes side by side; more are samples, put together. */
-#define FIT_SAMPLES_MIN THRESHOLD(FIT_SAMPLES_MIN, 3)
-/*
- * Share of the variance of peaks that the batch's size explains: of four points at random a line explains a third on
- * average, and seldom nearly all. What a batch alone decides is above 0.99; other things that vary take the rest.
- */
-#define FIT_R_SQUARED_MIN THRESHOLD(FIT_R_SQUARED_MIN, 0.95)
-/* Share of a line's squared errors that a parabola may leave: of five random points it leaves two thirds. */
-#define FIT_CURVE_LEAVES THRESHOLD(FIT_CURVE_LEAVES, 0.25)
-/*
- * Share of the variance that a line may leave and is exact: what the allocator's rounding makes of a line is below
- * it.
- */
-#define FIT_LINE_EXACT THRESHOLD(FIT_LINE_EXACT, 1e-5)
-/*
- * Difference of two fits' shares within which the larger tensor stands for both: a mask or targets are as long as
- * their batch.
- */
-#define FIT_ALIKE THRESHOLD(FIT_ALIKE, 0.01)
 /* Steps before the failing one, that show what is usual. The first two have warm-up, and no optimizer state. */
 #define STEPS_BEFORE_MIN THRESHOLD(STEPS_BEFORE_MIN, 3)
 /*

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "analyzer/oom/shapefit.h"
+#include "analyzer/training/shapefit.h"
 
 #define NR 12
 #define MiB 1048576.0

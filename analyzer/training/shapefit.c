@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Fitting the peaks of steps to the shapes of their batches. */
-#include "analyzer/oom/shapefit.h"
+#include "analyzer/training/shapefit.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/heap.h"
-#include "analyzer/oom/oom_thresholds.h"
+#include "analyzer/training/training_thresholds.h"
 
 /* One step: its batch's size and extent, and its peak. */
 struct point {
