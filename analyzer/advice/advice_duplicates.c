@@ -61,7 +61,7 @@ static void add_rest(struct twice *t, const struct jobpart *j, uint64_t last)
 
 	if (!namedblocks_container(&all, j->device->process, &j->blocks.block[t->largest].life))
 		return;
-	objectname_find(&t->holder, all.census, all.object);
+	namedblocks_container_name(&t->holder, &all);
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
 

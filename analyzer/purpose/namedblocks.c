@@ -38,6 +38,11 @@ bool namedblocks_container(struct namedblocks_container *out, const struct repla
 	return out->object;
 }
 
+void namedblocks_container_name(struct objectname *name, const struct namedblocks_container *container)
+{
+	objectname_find(name, container->census, container->object);
+}
+
 void namedblocks_find(struct namegroups *g, const struct replay_process *process, const struct categories *c,
 		      enum lives_moment moment, uint64_t total)
 {

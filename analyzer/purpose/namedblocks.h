@@ -27,6 +27,7 @@ struct namedblocks_container {
 	bool is_alone; /* nothing else holds the block */
 };
 bool namedblocks_container(struct namedblocks_container *out, const struct replay_process *process, const struct life *life);
+void namedblocks_container_name(struct objectname *name, const struct namedblocks_container *container);
 
 /*
  * The blocks at a device's peak that the stack of a group (index into the books' groups) has allocated, with what they are
