@@ -136,10 +136,13 @@ static void add_size(struct failures_sizes *s, const struct replay_process *p, c
 	uint64_t from = step_began(p);
 
 	s->next_bytes = ev->size + 1;
+	s->latest = ev->ordinal;
 	if (from && s->nr && s->ordinal[s->nr - 1] >= from) {
+		s->bytes_until = s->bytes[s->nr - 1];
 		s->bytes[s->nr - 1] = ev->size;
 		return;
 	}
+	s->bytes_until = 0;
 	if (s->nr == FAILURES_RECORDS) {
 		memmove(s->ordinal, s->ordinal + 1, (FAILURES_RECORDS - 1) * sizeof(s->ordinal[0]));
 		memmove(s->bytes, s->bytes + 1, (FAILURES_RECORDS - 1) * sizeof(s->bytes[0]));
@@ -318,14 +321,15 @@ uint64_t failures_largest_before(const struct failures *f, const struct replay_p
 
 	for (size_t i = 0; i < f->nr_processes; i++) {
 		const struct failures_process *q = &f->process[i];
+		const struct failures_sizes *s;
 
 		if (q->process != p || python_stack >= q->nr_sizes)
 			continue;
-		if (q->sizes[python_stack].has_older)
-			bytes = q->sizes[python_stack].bytes[0];
-		for (uint32_t k = 0; k < q->sizes[python_stack].nr; k++)
-			if (q->sizes[python_stack].ordinal[k] < ordinal)
-				bytes = q->sizes[python_stack].bytes[k];
+		s = &q->sizes[python_stack];
+		if (s->has_older)
+			bytes = s->bytes[0];
+		for (uint32_t k = 0; k < s->nr && s->ordinal[k] < ordinal; k++)
+			bytes = k + 1 == s->nr && s->latest >= ordinal ? s->bytes_until : s->bytes[k];
 	}
 	return bytes;
 }

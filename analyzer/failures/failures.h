@@ -60,6 +60,7 @@ struct failures_of_device {
 struct failures_sizes {
 	uint64_t next_bytes; /* from so many on it is larger */
 	uint64_t ordinal[FAILURES_RECORDS], bytes[FAILURES_RECORDS]; /* ascending; first in the step, its largest */
+	uint64_t latest, bytes_until; /* event of the last step's largest, and the largest of that step before it; 0 = none */
 	uint32_t nr;
 	bool has_older; /* that are not kept */
 };
@@ -100,7 +101,7 @@ const struct failures_of_device *failures_of(const struct failures *f, const str
 const struct replay_device *failures_worst_device(const struct failures *f, const struct replay *m);
 
 /*
- * The largest block that the stack had before that event, where a step begins; 0 = none. Before the records that are
+ * The largest block that the stack had before that event, where a step begins, or in the last step; 0 = none. Before the records that are
  * kept it is not known, and the oldest of these is returned, which is larger.
  */
 uint64_t failures_largest_before(const struct failures *f, const struct replay_process *p,

@@ -33,6 +33,22 @@ bool groupkeeper_container(struct keeper *k, const struct namegroup *g)
 	return false;
 }
 
+bool groupkeeper_around(struct keeper *k, const struct namegroup *g, uint8_t kind)
+{
+	struct keeper all[GROUPKEEPER_MOST];
+	uint32_t nr = g->is_named ? objectname_keepers(all, GROUPKEEPER_MOST, g->named.census->census, g->named.object) : 0;
+	bool is_after = false;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		if (is_after && keeper_has_entries(&all[i]) && !strchr(all[i].name.pattern, '*')) {
+			*k = all[i];
+			return true;
+		}
+		is_after |= all[i].kind == kind;
+	}
+	return false;
+}
+
 static bool first_that_grew(struct keeper *k, const struct keeper *all, uint32_t nr, const struct names *names)
 {
 	for (uint32_t i = 0; i < nr; i++) {

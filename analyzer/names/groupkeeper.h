@@ -16,6 +16,9 @@ bool groupkeeper_nearest(struct keeper *k, struct keeper *next, const struct nam
  */
 bool groupkeeper_container(struct keeper *k, const struct namegroup *g);
 
+/* The container that has the object of this kind (TFMT_KIND_EXCEPTION) which leads to the group. false: none has it. */
+bool groupkeeper_around(struct keeper *k, const struct namegroup *g, uint8_t kind);
+
 /* The nearest container that had more entries from census to census: what grows. false: none is known to. */
 bool groupkeeper_growing(struct keeper *k, const struct namegroup *g);
 

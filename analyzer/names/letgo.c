@@ -81,31 +81,53 @@ static bool is_in_reach(const struct objectname *n)
 	return n->root == ROOT_LOCAL || n->root == ROOT_GLOBAL || n->root == ROOT_CLASS;
 }
 
-/* The nearest object of that class whose container leads to the group, by its name. false: there is none. */
-static bool find_owner(struct objectname *n, const struct namegroup *g, const char *class_name, uint8_t container)
+/* The nearest object of that class whose entry, of that kind, leads to the group, and its name. false: there is none. */
+static bool has_owner(struct objectname *n, const struct namegroup *g, const char *class_name, uint8_t entry)
 {
 	const struct tfmt_census *c = g->named.census->census;
 	struct objectway w;
 
 	objectway_find(&w, c, g->named.object);
 	for (uint32_t i = w.nr; i-- > w.start + 1;) {
-		if (w.step[i]->kind != container || !objectway_is_of_class(&w, i - 1, class_name))
+		if (w.step[i]->kind != entry || !objectway_is_of_class(&w, i - 1, class_name))
 			continue;
 		objectname_find(n, c, w.id[i - 1]);
-		return is_code(n->text);
+		return true;
 	}
 	return false;
 }
 
-/* Of containers that are no more than a part of what the program knows: a queue's, an iterator's. */
-static const char *let_go_of_owner(char *buf, size_t size, const struct namegroup *g)
+static bool find_owner(struct objectname *n, const struct namegroup *g, const char *class_name, uint8_t entry)
+{
+	return has_owner(n, g, class_name, entry) && is_code(n->text);
+}
+
+bool letgo_is_of_tee(const struct namegroup *g)
 {
 	struct objectname n;
 
+	return g->is_named && has_owner(&n, g, "_tee", TFMT_KIND_OTHER);
+}
+
+const char *letgo_of_owner(char *buf, size_t size, const struct namegroup *g)
+{
+	struct objectname n;
+
+	if (!g->is_named)
+		return NULL;
 	if (find_owner(&n, g, "cycle", TFMT_KIND_LIST))
 		snprintf(buf, size, "while True: yield from x, in place of itertools.cycle(x) in %s,", n.text);
 	else if (find_owner(&n, g, "Queue", TFMT_KIND_DEQUE))
 		snprintf(buf, size, "a maxsize, or a smaller one, for the queue.Queue() in %s", n.text);
+	else if (has_owner(&n, g, "LogRecord", TFMT_KIND_TUPLE))
+		snprintf(buf, size, "x.item(), or str(x), in place of x in what is logged");
+	else if (find_owner(&n, g, "MagicMock", TFMT_KIND_LIST))
+		snprintf(buf, size, "%s.reset_mock(), or no mock in its place that is given tensors: it keeps what it is called with,", n.text);
+	else if (find_owner(&n, g, "WeakKeyDictionary", TFMT_KIND_DICT))
+		snprintf(buf, size, "a weakref to its key, or none, in each value of %s, whose entries go when their keys do,", n.text);
+	else if (find_owner(&n, g, "_tee", TFMT_KIND_OTHER))
+		snprintf(buf, size, "del of the iterator of itertools.tee() in %s that is not needed, two runs of what it was given, or both side by side,",
+			 n.text);
 	else
 		return NULL;
 	return buf;
@@ -115,7 +137,7 @@ static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, 
 {
 	struct keeper container;
 
-	if (let_go_of_owner(buf, size, g))
+	if (letgo_of_owner(buf, size, g))
 		return buf;
 	if (keeper_is_lru_cache(k)) {
 		snprintf(buf, size, "%s.cache_clear()%s", k->name.text, k->has_bound ? " or a smaller maxsize" : "");
@@ -196,13 +218,12 @@ static bool is_only_of_optimizer(const struct keeper *k, const struct keeper *ne
 	       next->kind == TFMT_KIND_OPTIMIZER;
 }
 
-/* The optimizer by whose groups alone a parameter is known: no module has it any more. false: it is another's. */
-static bool find_group_owner(struct objectname *n, const struct namegroup *g)
+bool letgo_group_owner(struct objectname *n, const struct named *named)
 {
-	const struct tfmt_census *c = g->named.census->census;
+	const struct tfmt_census *c = named->census->census;
 	struct objectway w;
 
-	objectway_find(&w, c, g->named.object);
+	objectway_find(&w, c, named->object);
 	for (uint32_t i = w.nr; i-- > 1;) {
 		if (w.step[i - 1]->kind != TFMT_KIND_OPTIMIZER || w.step[i]->edge != TFMT_EDGE_ATTRIBUTE ||
 		    strcmp(w.step[i]->name, "param_groups"))
@@ -251,7 +272,7 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 		snprintf(buf, size, "%s.pop(x), of each x that it no longer updates,", k.name.text);
 		return buf;
 	}
-	if (g->named.use == USE_PARAMETER && find_group_owner(&optimizer, g)) {
+	if (g->named.use == USE_PARAMETER && letgo_group_owner(&optimizer, &g->named)) {
 		snprintf(buf, size, "%s.param_groups.remove(x), of each group x that no model has, and state.pop() of its parameters,",
 			 optimizer.text);
 		return buf;

@@ -12,10 +12,19 @@
  */
 const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool of_graph);
 
+/* The same of containers that are no more than a part of what the program knows: a queue's, an iterator's. */
+const char *letgo_of_owner(char *buf, size_t size, const struct namegroup *g);
+
+/* Does itertools.tee() keep it, for an iterator that has not come to it? */
+bool letgo_is_of_tee(const struct namegroup *g);
+
 /* Does a hook alone keep it, as far as the census tells? Its removal is said then. */
 bool letgo_is_hook(struct hookname *h, const struct namegroup *g);
 
 /* The attribute that a Function of the program's own has set on its ctx, of the tensor it holds so; the census's. NULL: it is none. */
 const char *letgo_ctx_attribute(const struct namegroup *g);
+
+/* The optimizer by whose groups alone a parameter is known: no module has it any more. false: it is another's. */
+bool letgo_group_owner(struct objectname *n, const struct named *named);
 
 #endif

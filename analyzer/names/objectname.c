@@ -133,6 +133,14 @@ static void append_object(struct objectname *n, const struct tfmt_census *c, uin
 	n->of_module |= key.of_module;
 }
 
+/* Is a key known by nothing else than the dict that has it, such as the references that a weakref.WeakKeyDictionary has as keys? */
+static bool is_only_key(const struct objectway *w, uint32_t i, const struct tfmt_census *c)
+{
+	const struct tfmt_object_facts *key = tfmt_census_object(c, (uint32_t)w->step[i]->number);
+
+	return i && key && key->edge == TFMT_EDGE_MEMBER && key->parent == w->id[i - 1];
+}
+
 /* Of what only the holder knows how it holds it. */
 static void append_member(struct objectname *n, const struct objectway *w, uint32_t i)
 {
@@ -187,6 +195,10 @@ static void append_step(struct objectname *n, const struct tfmt_census *c, const
 		append_number(n, o->number);
 		break;
 	case TFMT_EDGE_OBJECT:
+		if (is_only_key(w, i, c)) {
+			append_both(n, "[*]", "", "");
+			break;
+		}
 		append_both(n, "[", "", "");
 		append_object(n, c, (uint32_t)o->number, deep);
 		append_both(n, "]", "", "");
@@ -334,10 +346,11 @@ static bool is_handled(const struct objectway *w)
 	return w->root->edge == TFMT_EDGE_NATIVE && w->root->kind == TFMT_KIND_EXCEPTION && (w->start || w->nr == 1);
 }
 
-/* An attribute of what a custom autograd.Function keeps for its backward. */
-static bool is_of_context(const struct objectway *w)
+/* An attribute of an object that only garbage has; or of what a custom autograd.Function keeps for its backward. */
+static bool is_of_attribute(const struct objectway *w)
 {
-	return w->nr == 2 && w->root->kind == TFMT_KIND_AUTOGRAD && w->step[1]->edge == TFMT_EDGE_ATTRIBUTE;
+	return w->nr >= 2 && w->step[1]->edge == TFMT_EDGE_ATTRIBUTE &&
+	       (w->root->edge == TFMT_EDGE_CYCLE || (w->nr == 2 && w->root->kind == TFMT_KIND_AUTOGRAD));
 }
 
 static void find(struct objectname *n, const struct tfmt_census *c, uint32_t object, unsigned deep)
@@ -354,7 +367,7 @@ static void find(struct objectname *n, const struct tfmt_census *c, uint32_t obj
 	state = objectway_state(&w, c);
 	if (n->root == ROOT_CYCLE || (n->root == ROOT_NATIVE && w.root->edge == TFMT_EDGE_NATIVE)) {
 		append_both(n, n->root == ROOT_CYCLE ? "in a reference cycle (" : "held outside of Python (", class_of(w.root), "");
-		if (is_of_context(&w))
+		if (is_of_attribute(&w))
 			append_both(n, ".", w.step[1]->name, "");
 		append_both(n, ")", "", "");
 		n->of_module = false;

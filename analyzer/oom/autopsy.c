@@ -134,7 +134,8 @@ static void find_names(struct autopsy *a)
 		a->block[i].is_native = has_name && named.name.root == ROOT_NATIVE;
 		a->block[i].is_unseen = !has_name;
 		a->is_seen_now |= has_name && life->birth.ordinal >= a->step_ordinal;
-		if (has_name && named.has_node && named.name.root != ROOT_NATIVE && (named.use == USE_UNKNOWN || named.use == USE_BUFFER))
+		if (has_name && named.has_node && named.name.root != ROOT_NATIVE &&
+		    (named.use == USE_UNKNOWN || named.use == USE_BUFFER || named.use == USE_GRADIENT))
 			namegroups_add(&a->holders, &named, 0, life->size, 1);
 	}
 	for (size_t i = 0; i < a->nr_places; i++)
@@ -360,6 +361,18 @@ static uint64_t nr_of_graphs(const struct autopsy *a)
 	return nr;
 }
 
+/* All gradients lead to the same graph: what one of them does counts. */
+static uint64_t nodes_of(const struct namegroup *g)
+{
+	return g->named.use == USE_GRADIENT ? g->nodes / g->blocks : g->nodes;
+}
+
+/* Gradients with the graph that a single tensor has as well: that is one of them, by another name. */
+static bool is_gradient_of(const struct namegroup *most, const struct namegroup *single)
+{
+	return most->named.use == USE_GRADIENT && 2 * nodes_of(most) > single->nodes;
+}
+
 /*
  * What one tensor leads to is counted exactly, but tensors of one graph lead to the same nodes, each of which counts with all of
  * them. So a single one that leads to more than half of their sum is it.
@@ -372,7 +385,7 @@ static const struct namegroup *single_holder(const struct autopsy *a, const stru
 		const struct namegroup *g = &a->holders.group[i];
 
 		if (g->is_named && g->blocks == 1 && 2 * g->nodes > most->nodes && (single == most || g->nodes > single->nodes) &&
-		    !is_being_computed(g))
+		    !is_gradient_of(most, g) && !is_being_computed(g))
 			single = g;
 	}
 	return single;
@@ -391,11 +404,14 @@ static const struct namegroup *graph_holder(const struct autopsy *a)
 		const struct namegroup *g = &a->holders.group[i];
 
 		/* Of a version of PyTorch whose nodes are laid out in another way no more than the first is found. */
-		if (g->is_named && g->nodes > g->blocks && (!most || g->nodes > most->nodes) && !is_being_computed(g))
+		if (g->is_named && g->nodes > g->blocks && (!most || nodes_of(g) > nodes_of(most)) && !is_being_computed(g))
 			most = g;
 	}
+	for (size_t i = 0; most && i < a->holders.nr_groups; i++)
+		if (a->holders.group[i].is_named && most->blocks == 1 && is_gradient_of(&a->holders.group[i], most))
+			most = &a->holders.group[i];
 	most = single_holder(a, most);
-	if (most && NODE_SAVES * most->nodes < nr_of_graphs(a)) /* it leads to a part of them: what holds the others is not known */
+	if (most && NODE_SAVES * nodes_of(most) < nr_of_graphs(a)) /* it leads to a part of them: what holds the others is not known */
 		return NULL;
 	for (size_t i = 0; i < a->holders.nr_groups && (!most || !most->nodes); i++) {
 		const struct namegroup *g = &a->holders.group[i];

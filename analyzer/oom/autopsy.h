@@ -61,6 +61,7 @@ struct autopsy_finding {
 	bool comes_first;  /* before what is about size alone */
 	bool has_holder;   /* its evidence says who holds it: what the blocks of its site are called is of others as well */
 	bool has_some_in_use; /* what holds them is not to let go of all: it has others as well, which the program uses */
+	bool may_be_meant; /* nothing tells whether the program needs what it keeps */
 	bool is_awaited;   /* a backward pass is still to come for it: nothing is to be let go of before */
 	bool has_site;
 	struct stack_frame site;

@@ -231,6 +231,7 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_say_pairs(a, f);
 		autopsy_say_samples(a, f);
 		autopsy_say_line(a, f);
+		autopsy_say_models(a, f);
 		autopsy_say_largest(a, f);
 	}
 	if (!a->failure->refused && a->failure->free_known && a->failure->free < a->failure->asked)

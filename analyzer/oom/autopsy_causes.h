@@ -92,8 +92,27 @@ void autopsy_say_alike(const struct autopsy *a, struct autopsy_finding *f);
 void autopsy_say_line(const struct autopsy *a, struct autopsy_finding *f);
 void autopsy_say_largest(const struct autopsy *a, struct autopsy_finding *f);
 
+/* Is the forward() of a class the program's own, or a package's, and was it called? Any two models are of PyTorch's own classes. */
+bool autopsy_has_own_forward(const struct autopsy *a, const char *class_name);
+
+/* Are most of it models of one class, as of a population? Then who holds them, and that they need not all be there (autopsy_models.c). */
+void autopsy_say_models(const struct autopsy *a, struct autopsy_finding *f);
+
 /* Is most of it for pairs of the batch's samples? (autopsy_shapes.c) */
 void autopsy_say_pairs(const struct autopsy *a, struct autopsy_finding *f);
+
+/*
+ * Is a block, or the request (-1), a value for each pair of so many rows that something else there has, and no parameter is wide? 0: no.
+ * Then what is to be done where no pairs are meant, or not all of them.
+ */
+uint64_t autopsy_square_of(const struct autopsy *a, int64_t block);
+void autopsy_advise_square(const struct autopsy *a, struct autopsy_finding *f, uint64_t rows);
+
+/* Has the batch as many rows as before, and are they longer than any then? */
+void autopsy_say_longer_rows(const struct autopsy *a, struct autopsy_finding *f);
+
+/* Does an operation, by ATen's name, compute each element of its result of one? It can as well be written in its place. */
+bool autopsy_is_pointwise(const char *operation);
 
 /* Are most of what is there gradients of each sample, one for each parameter? */
 void autopsy_say_samples(const struct autopsy *a, struct autopsy_finding *f);

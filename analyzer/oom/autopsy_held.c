@@ -107,7 +107,7 @@ static struct said exception_advice(const struct namegroup *g)
 {
 	struct keeper container;
 
-	if (groupkeeper_container(&container, g))
+	if (groupkeeper_around(&container, g, TFMT_KIND_EXCEPTION))
 		return SAID(exception_entries_advice, fact_name("holder", groupkeeper_name(g, &container.name)));
 	return SAID(exception_advice, NO_FACTS);
 }

@@ -269,6 +269,16 @@ static bool say_cycles(const struct autopsy *a, struct autopsy_finding *f, uint6
 	return true;
 }
 
+/* Gradients that nobody sets to None: each pass that makes a graph adds one to theirs. */
+static bool say_gradients(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes)
+{
+	if (!a->graph_holder || a->graph_holder->named.use != USE_GRADIENT || !have_passes_made_graphs(a))
+		return false;
+	autopsy_evidence_first(f, SAID(graphs_of_gradients, fact_name("name", namegroup_text(a->graph_holder))));
+	autopsy_advise(f, SAID(gradients_advice, fact_bytes("less", bytes)));
+	return true;
+}
+
 /* All passes made graphs, as for a gradient of gradients: what their results are added up in waits for the pass through all. */
 static bool say_outer(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes)
 {
@@ -290,7 +300,7 @@ bool autopsy_is_retained_graph(const struct autopsy *a, struct autopsy_finding *
 	if (!find_kept_graphs_so(a, &g, kepttensors_are_kept_on) || 2 * freed_by_passes(a) >= (double)g.bytes)
 		return false;
 	say_kept_graphs(a, f, &g, SAID(graphs_not_freed, fact_bytes("bytes", g.bytes), fact_count("steps", g.nr_steps)));
-	if (say_cycles(a, f, g.bytes) || say_outer(a, f, g.bytes))
+	if (say_cycles(a, f, g.bytes) || say_gradients(a, f, g.bytes) || say_outer(a, f, g.bytes))
 		return true;
 	autopsy_evidence(f, SAID(graphs_as_retained, NO_FACTS));
 	autopsy_advise(f, SAID(retain_advice, fact_bytes("less", g.bytes)));
@@ -304,7 +314,7 @@ bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f)
 	if (!find_kept_graphs(a, &g))
 		return false;
 	say_kept_graphs(a, f, &g, SAID(graphs_held, fact_bytes("bytes", g.bytes), fact_count("steps", g.nr_steps)));
-	if (say_cycles(a, f, g.bytes))
+	if (say_cycles(a, f, g.bytes) || say_gradients(a, f, g.bytes))
 		return true;
 	if (g.results < RESULTS_MIN * (double)g.bytes)
 		autopsy_advise(f, SAID(detach_advice, fact_bytes("less", g.bytes)));

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Causes: a batch, or one tensor, that is larger than in the steps before. */
+#include <string.h>
+
 #include "analyzer/allocator/torch.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
@@ -73,6 +75,44 @@ static void advise_as_before(struct autopsy_finding *f, const struct tfmt_shape 
 				       fact_bytes("saved", saved)));
 	} else {
 		autopsy_advise(f, SAID(larger_batch_advice, fact_bytes("before", was), site, fact_bytes("saved", saved)));
+	}
+}
+
+/* The longest batch of a place before this step that had as many rows; 0: there was none, or it had another shape otherwise. */
+static uint64_t longest_before(const struct autopsy *a, const struct stepinputs_place *p, const struct tfmt_shape *is)
+{
+	uint64_t longest = 0;
+
+	for (uint32_t i = 0; i < p->nr_changes && p->change[i].ordinal < a->step_ordinal; i++)
+		if (has_longer_rows(is, &p->change[i]) && p->change[i].dims[1] > longest)
+			longest = p->change[i].dims[1];
+	return longest;
+}
+
+void autopsy_say_longer_rows(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct stepinputs_device *d = stepinputs_of(&a->failures->inputs, a->device->process->books, a->device->ordinal);
+	struct tfmt_shape is = { .nr_dims = a->shape.nr_dims, .dims = a->shape.dims };
+	uint64_t longest = 0, dims[STEPINPUTS_DIMS];
+	double less;
+
+	for (uint32_t i = 0; d && i < d->nr_places && !longest; i++)
+		if (d->place[i].python_stack == a->shape.python_stack)
+			longest = longest_before(a, &d->place[i], &is);
+	if (!longest || is.dims[1] < LARGER_TIMES * longest)
+		return;
+	memcpy(dims, a->shape.dims, sizeof(dims));
+	dims[1] = longest;
+	less = shapefit_at(&a->shape, a->shape.dims) - shapefit_at(&a->shape, dims);
+	autopsy_evidence(f, SAID(larger_rows_are_longer, fact_count("rows", is.dims[0]), fact_count("length", is.dims[1]),
+				 fact_count("length_before", longest)));
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		if (autopsy_group(a, i)->python_stack != a->shape.python_stack)
+			continue;
+		autopsy_advise(f, SAID(larger_rows_advice, fact_count("length_before", longest),
+				       fact_site("site", &a->place[a->block[i].place].frame),
+				       fact_bytes("saved", less > 0 ? (uint64_t)less : 0)));
+		return;
 	}
 }
 
@@ -202,6 +242,19 @@ static uint64_t before_at_line(const struct autopsy *a, const struct stack_frame
 	return most;
 }
 
+/* The event before which what this computation has made at a line so far, and still has, was not there: the request's, if it has nothing. */
+static uint64_t computation_began(const struct autopsy *a, const struct stack_frame *line, uint64_t bytes, uint64_t ordinal)
+{
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct life *life = &a->categories.block[i].life;
+
+		if (life->birth.ordinal < ordinal && LARGER_TIMES * life->size >= bytes &&
+		    sourceline_is_same(&a->place[a->block[i].place].frame, line))
+			ordinal = life->birth.ordinal;
+	}
+	return ordinal;
+}
+
 /* What one such tensor was made from is often as large. */
 static void say_another(const struct autopsy *a, struct autopsy_finding *f, int64_t apart)
 {
@@ -224,7 +277,7 @@ static void say_another(const struct autopsy *a, struct autopsy_finding *f, int6
 
 bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 {
-	uint64_t was = before(a, a->failure->python_stack), most = 0, block_was = 0;
+	uint64_t was = before(a, a->failure->python_stack), most = 0, block_was = 0, rows;
 	int64_t best = -1;
 
 	if (a->step <= STEPS_BEFORE_MIN)
@@ -248,10 +301,15 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_at_request(a, f);
 	else
 		autopsy_at_place(a, f, a->block[best].place);
+	/* A model's own line goes through in every step: what is out of line is who calls it. */
+	f->has_caller |= autopsy_call_line(a, best < 0 ? a->failure->python_stack : autopsy_group(a, best)->python_stack, &f->caller);
 	was = best < 0 ? was : block_was;
 	if (!was)
-		was = before_at_line(a, &f->site, best < 0 ? a->failure->ordinal : a->categories.block[best].life.birth.ordinal);
-	autopsy_say(f, SAID(spike_of_step, fact_step("step", a->step), fact_bytes("bytes", most)));
+		was = before_at_line(a, &f->site, computation_began(a, &f->site, most, best < 0 ? a->failure->ordinal :
+											   a->categories.block[best].life.birth.ordinal));
+	rows = autopsy_square_of(a, best);
+	autopsy_say(f, SAID(spike_of_step, fact_step("step", a->step), fact_bytes("bytes", most),
+			    fact_if(rows, fact_count("rows", rows))));
 	if (was)
 		autopsy_evidence(f, SAID(spike_was_less, fact_bytes("before", was),
 					 fact_ratio("times", (double)most / (double)was)));
@@ -259,6 +317,8 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_evidence(f, SAID(spike_is_first, fact_count("steps", a->step - 1)));
 	say_another(a, f, best);
 	autopsy_advise_parts(a, f, most, was);
+	if (rows)
+		autopsy_advise_square(a, f, rows);
 	autopsy_advise_narrower(a, f);
 	return true;
 }

@@ -115,12 +115,11 @@ static bool is_same_shape(const struct tfmt_shape *a, const struct tfmt_shape *b
 	       !memcmp(a->dims, b->dims, a->nr_dims * sizeof(*a->dims));
 }
 
-/* What computes each element of its result of one: it can as well be written in its place. */
-static bool is_pointwise(const char *operation)
+bool autopsy_is_pointwise(const char *operation)
 {
 	static const char *const names[] = { "add",  "sub",  "rsub",    "mul",     "div",	   "pow",     "square", "sqrt",	 "rsqrt", "exp",
 					     "log",  "neg",  "abs",	"clamp",   "clamp_min", "clamp_max", "sin",	 "cos",	  "tanh",
-					     "relu", "gelu", "sigmoid", "where", "masked_fill", "reciprocal" };
+					     "relu", "gelu", "sigmoid", "where", "masked_fill", "reciprocal", "eq", "ne", "lt", "le", "gt", "ge" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(operation, names[i]))
@@ -149,7 +148,7 @@ void autopsy_say_alike(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_evidence_first(f, SAID(alike_are_there, fact_count("tensors", nr),
 					       fact_name("shape", shape_text(shape, &asked)), fact_bytes("bytes", bytes),
 					       fact_name("operation", a->operation)));
-		if (is_pointwise(a->operation))
+		if (autopsy_is_pointwise(a->operation))
 			autopsy_advise(f, SAID(in_place_advice, fact_name("operation", a->operation),
 					       fact_bytes("bytes", a->failure->asked)));
 		else
@@ -244,8 +243,9 @@ void autopsy_say_line(const struct autopsy *a, struct autopsy_finding *f)
 	f->has_holder = kept != NULL;
 	if (kept)
 		autopsy_evidence(f, SAID(line_is_kept, fact_name("keeper", kept)));
-	if (kept && groupkeeper_nearest(&nearest, &next, place->named) && nearest.is_of_chain &&
-	    letgo_text(code, sizeof(code), place->named, false))
+	if (kept && ((groupkeeper_nearest(&nearest, &next, place->named) && nearest.is_of_chain &&
+		      letgo_text(code, sizeof(code), place->named, false)) ||
+		     letgo_of_owner(code, sizeof(code), place->named)))
 		autopsy_advise_first(f, SAID(let_go_advice, fact_name("code", code), fact_site("site", &f->site),
 					     fact_bytes("bytes", place->named->bytes)));
 	else

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analyzer/base/heap.h"
+#include "analyzer/names/letgo.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/autopsy_holder.h"
 #include "analyzer/stacks/sourceline.h"
@@ -151,11 +152,8 @@ static bool is_of_framework(const struct autopsy *a, uint32_t python_stack)
 	return is;
 }
 
-/*
- * Is its forward() the program's own, or a package's? Any two models are of PyTorch's own classes. Before Python 3.11 the name of
- * a function is without its class, and nothing tells.
- */
-static bool has_own_forward(const struct autopsy *a, const char *class_name)
+/* Before Python 3.11 the name of a function is without its class, and nothing tells. */
+bool autopsy_has_own_forward(const struct autopsy *a, const char *class_name)
 {
 	const struct tfmt_reader *reader = a->device->process->reader;
 	uint32_t end = TFMT_STACK_FIRST + tfmt_reader_nr_definitions(reader);
@@ -177,7 +175,7 @@ static bool is_of_newest_class(const struct older *o, const struct autopsy *a, c
 {
 	for (size_t i = o->nr; i-- > 0 && o->parameter[i].making == o->latest;)
 		if (!strcmp(o->parameter[i].class_name, of->class_name))
-			return *of->class_name && has_own_forward(a, of->class_name);
+			return *of->class_name && autopsy_has_own_forward(a, of->class_name);
 	return false;
 }
 
@@ -364,23 +362,43 @@ static const char *all_holders(char *buf, size_t size, const struct older *o, co
 	return buf;
 }
 
+/* The optimizer that alone has a block's parameter, in a group. false: there is none. */
+static bool find_group_owner(struct objectname *optimizer, const struct autopsy *a, size_t block)
+{
+	struct named named;
+
+	return namedblocks_name(&named, a->device->process, &a->categories.block[block].life, LIVES_OOM) &&
+	       letgo_group_owner(optimizer, &named);
+}
+
+/* What is to be done by who holds them: one optimizer of several models is to have the groups of the older ones no more. */
+static struct said holder_advice(const struct older *o, const struct autopsy *a, size_t block, size_t other, const char *holder)
+{
+	char all[2 * OBJECTNAME_MAX + 8];
+	struct objectname optimizer, of_other;
+
+	if (other != block && find_group_owner(&optimizer, a, block) && find_group_owner(&of_other, a, other) &&
+	    !strcmp(optimizer.text, of_other.text))
+		return SAID(older_groups_advice, fact_name("optimizer", optimizer.text), fact_bytes("bytes", o->bytes));
+	return SAID(older_holder_advice, fact_name("holder", all_holders(all, sizeof(all), o, a, holder)), fact_bytes("bytes", o->bytes));
+}
+
 bool autopsy_is_older_model(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct older o = { 0 };
-	char holder[OBJECTNAME_MAX], all[2 * OBJECTNAME_MAX + 8];
+	char holder[OBJECTNAME_MAX];
 	bool applies = a->device->process->names && a->device->process->modulepaths && find_older(&o, a) &&
 		       autopsy_matters(a, o.bytes);
 
 	if (applies) {
-		size_t largest = largest_old(&o, a);
+		size_t largest = largest_old(&o, a), other = of_another(&o, largest);
 
 		f->bytes = o.bytes;
 		f->has_holder = true;
 		autopsy_at_making(a, f, largest);
 		autopsy_say(f, SAID(older_models, fact_bytes("bytes", o.bytes), fact_count("models", o.nr_models)));
-		if (autopsy_say_holder(holder, a, f, largest, of_another(&o, largest)))
-			autopsy_advise(f, SAID(older_holder_advice, fact_name("holder", all_holders(all, sizeof(all), &o, a, holder)),
-					       fact_bytes("bytes", o.bytes)));
+		if (autopsy_say_holder(holder, a, f, largest, other))
+			autopsy_advise(f, holder_advice(&o, a, largest, other, holder));
 		else
 			autopsy_advise(f, SAID(older_advice, fact_bytes("bytes", o.bytes)));
 		if (o.is_being_made)

@@ -4,6 +4,7 @@
 
 #include "analyzer/base/heap.h"
 #include "analyzer/names/groupkeeper.h"
+#include "analyzer/names/letgo.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/stacks/sourceline.h"
@@ -148,6 +149,7 @@ bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f)
 	}
 	if (nr_batches >= OUTPUTS_MIN) {
 		f->bytes = most->bytes;
+		f->may_be_meant = true;
 		autopsy_at_call(a, f, most->largest);
 		autopsy_say(f, SAID(outputs_are_kept, fact_bytes("bytes", most->bytes)));
 		autopsy_evidence(f, SAID(outputs_of_line, fact_count("tensors", most->nr),
@@ -319,6 +321,25 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 	return applies;
 }
 
+/* Does the line at this place have most of the memory, in many tensors that pass? */
+static bool has_most(const struct autopsy *a, const struct autopsy_place *place)
+{
+	return place && place->named && place->blocks >= OUTPUTS_MIN && 2 * place->bytes >= a->failure->allocated &&
+	       moment_is_passing(a->categories.block[place->largest].category);
+}
+
+/* What one iterator of itertools.tee() was given, and another was not yet. */
+static bool is_kept_by_tee(const struct autopsy *a, struct autopsy_finding *f, const struct autopsy_place *place)
+{
+	if (!letgo_is_of_tee(place->named))
+		return false;
+	f->bytes = place->bytes;
+	autopsy_at_place(a, f, 0);
+	autopsy_say(f, SAID(tee_keeps, fact_bytes("bytes", place->bytes), fact_count("tensors", place->blocks)));
+	autopsy_advise(f, SAID(calls_keep_advice, fact_bytes("bytes", place->bytes)));
+	return true;
+}
+
 /*
  * Tensors of one line that take most of the memory, made anew by the step at hand, and censuses show that what keeps them gets ever
  * more entries: hooks that pile up.
@@ -329,10 +350,11 @@ bool autopsy_is_kept_in_growing(const struct autopsy *a, struct autopsy_finding 
 	struct names_course c;
 	struct keeper k;
 
-	if (!a->failure->nr_begun || !place || place->blocks < OUTPUTS_MIN || !place->named || 2 * place->bytes < a->failure->allocated ||
-	    2 * place->kept_bytes > place->bytes ||
-	    !moment_is_passing(a->categories.block[place->largest].category) || !groupkeeper_growing(&k, place->named) ||
-	    k.has_bound)
+	if (!has_most(a, place))
+		return false;
+	if (is_kept_by_tee(a, f, place))
+		return true;
+	if (!a->failure->nr_begun || 2 * place->kept_bytes > place->bytes || !groupkeeper_growing(&k, place->named) || k.has_bound)
 		return false;
 	if (names_course(&c, a->device->process->names, &k) < 2 || c.last <= c.before) /* it grew once, and has ended */
 		return false;

@@ -39,16 +39,19 @@ static unsigned before_what_follows(const struct autopsy *a, unsigned first)
 }
 
 /*
- * What is held is not why memory is short where more than all that tensors hold lies unused, or is others'. Else the first.
+ * What is held is not why memory is short where more than all that tensors hold lies unused, or is others'; nor where that is a good
+ * part of outputs that may be kept on purpose: nobody has a use for it. Else the first.
  */
 static unsigned before_what_is_less(const struct autopsy *a, unsigned first)
 {
+	const struct autopsy_finding *held = &a->finding[first];
+	uint64_t least = held->may_be_meant ? held->bytes / MEANT_PART : a->failure->allocated;
 	unsigned most = first;
 
-	for (unsigned i = 0; i < a->nr_findings && a->finding[first].kind == AUTOPSY_HELD; i++) {
+	for (unsigned i = 0; i < a->nr_findings && held->kind == AUTOPSY_HELD; i++) {
 		const struct autopsy_finding *f = &a->finding[i];
 
-		if (f->kind == AUTOPSY_WASTE && f->certainty == CERTAINTY_PROVEN && f->bytes > a->failure->allocated &&
+		if (f->kind == AUTOPSY_WASTE && f->certainty == CERTAINTY_PROVEN && f->bytes > least &&
 		    (most == first || f->bytes > a->finding[most].bytes))
 			most = i;
 	}

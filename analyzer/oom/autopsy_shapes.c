@@ -189,6 +189,55 @@ void autopsy_say_pairs(const struct autopsy *a, struct autopsy_finding *f)
 	}
 }
 
+/* ---- one square ------------------------------------------------------------------------------- */
+
+/* Has something else that is there so many rows, or columns? */
+static bool has_rows(const struct autopsy *a, uint64_t n)
+{
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+
+		for (uint32_t k = 0; a->block[i].is_shaped && !has_twice(s, n) && k < s->nr_dims; k++)
+			if (s->dims[k] == n)
+				return true;
+	}
+	return false;
+}
+
+/* Is one of its shape there already? Then that one has paired them. */
+static bool has_square(const struct autopsy *a, uint64_t n)
+{
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		if (a->block[i].is_shaped && a->block[i].shape.nr_dims == 2 && has_twice(&a->block[i].shape, n))
+			return true;
+	return false;
+}
+
+uint64_t autopsy_square_of(const struct autopsy *a, int64_t block)
+{
+	struct tfmt_shape s = { 0 };
+
+	if (block >= 0 && a->block[block].is_shaped)
+		s = a->block[block].shape;
+	else if (block < 0 && a->failure->shape && !tfmt_reader_shape(a->device->process->reader, a->failure->shape, &s))
+		s.nr_dims = 0;
+	return s.nr_dims == 2 && s.dims[0] == s.dims[1] && has_rows(a, s.dims[0]) && !is_width(a, s.dims[0]) ? s.dims[0] : 0;
+}
+
+void autopsy_advise_square(const struct autopsy *a, struct autopsy_finding *f, uint64_t rows)
+{
+	struct fact site = fact_site("site", &f->site), samples = fact_count("samples", rows);
+
+	if (strstr(a->operation, "svd"))
+		autopsy_advise_first(f, SAID(svd_advice, site, samples));
+	else if (!strcmp(a->operation, "corrcoef") || !strcmp(a->operation, "cov"))
+		autopsy_advise_first(f, SAID(correlation_advice, fact_name("operation", a->operation), site, samples));
+	else if (autopsy_is_pointwise(a->operation) && !has_square(a, rows))
+		autopsy_advise_first(f, SAID(pairs_advice, site, samples));
+	else
+		autopsy_advise(f, SAID(square_advice, site, samples));
+}
+
 /* ---- gradients of each sample ------------------------------------------------------------------- */
 
 /* ---- dimensions of 1 do not count here ---- */
@@ -302,6 +351,7 @@ bool autopsy_is_input_shape(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_say(f, SAID(shape_too_large, fact_step("step", a->step),
 			    fact_name("batch", dims_text(batch, sizeof(batch), s, UINT32_MAX, 0)),
 			    fact_bytes("bytes", f->bytes), fact_bytes("usable", a->usable)));
+	autopsy_say_longer_rows(a, f);
 	autopsy_say_shape(a, f);
 	return true;
 }

@@ -67,6 +67,12 @@
  * usual pieces would be called fragmentation.
  */
 #define PIECES_PART THRESHOLD_RATIO(PIECES_PART, 10)
+
+/*
+ * Part of outputs that may be kept on purpose, from which on pieces that lie unused are why memory is short: without them the program
+ * would have gone on for half as long again.
+ */
+#define MEANT_PART THRESHOLD_RATIO(MEANT_PART, 2)
 /*
  * The same where the pieces would have held it only together with what the driver has left. Half: where less is in
  * pieces, most of the memory is in use, and a smaller sum would do.
@@ -121,6 +127,11 @@
 #define RESULTS_MIN THRESHOLD(RESULTS_MIN, 0.02)
 /* Share of what is kept that a second line must have to be told: the reader has three lines for them. */
 #define PLACE_MIN THRESHOLD(PLACE_MIN, 0.1)
+
+/* ---- models of one class --------------------------------------------------------------------- */
+
+/* Models: two of a class may be a model and its average, or a pair that is compared. */
+#define MODELS_ALIKE_MIN THRESHOLD(MODELS_ALIKE_MIN, 3)
 
 /* ---- what calls leave ------------------------------------------------------------------------ */
 

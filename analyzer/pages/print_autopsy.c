@@ -343,7 +343,7 @@ static struct said put_off_by(const struct advices *advices)
 }
 
 /*
- * What to do: the verdict's own first advice, what would have saved most by how much, then the rest; last, for it changes
+ * What to do: the verdict's own first advice, if it has any, what would have saved most by how much, then the rest; last, for it changes
  * what the program computes, with which input it would have fitted. How far changes elsewhere put it off is said if `puts_off`.
  * Returns how many lines there are, and without an e only counts them.
  */
@@ -354,6 +354,8 @@ static unsigned print_next(struct emit *e, const struct autopsy *a, const struct
 	unsigned most = autopsy_is_about_size(a) ? room : 0;
 	struct said put_off;
 
+	if (!a->nr_findings || !a->finding[0].nr_advice) /* before that of what is told beside it */
+		lines += shown = print_others(e, advices, "next: ", most, smaller);
 	for (unsigned i = 0; i < a->nr_findings; i++) {
 		for (unsigned k = 0; k < a->finding[i].nr_advice && shown < room; k++) {
 			lines += print_said(e, shown++ ? "      " : "next: ", "      ", &a->finding[i].advice[k]);
@@ -364,8 +366,6 @@ static unsigned print_next(struct emit *e, const struct autopsy *a, const struct
 			lines += brief;
 		}
 	}
-	if (!shown)
-		lines += shown = print_others(e, advices, "next: ", most, smaller);
 	put_off = put_off_by(advices);
 	if (puts_off && put_off.sentence != SAY_nothing)
 		lines += print_said(e, shown++ ? "      " : "next: ", "      ", &put_off);

@@ -75,7 +75,7 @@ const char *print_keeper(char *buf, size_t size, const struct namegroup *g)
 	if (!groupkeeper_nearest(&k, &function, g))
 		return buf;
 	if ((groupkeeper_growing(&container, g) && strcmp(container.name.text, k.name.text)) ||
-	    (!k.has_length && groupkeeper_container(&container, g))) {
+	    ((!k.has_length || 2 * k.length < g->blocks) && groupkeeper_container(&container, g))) {
 		k = container;
 		function.kind = TFMT_KIND_OTHER;
 	}

@@ -34,7 +34,7 @@ def test_blocks_of_one_pattern_are_one_group(vramtrace, job):
     assert named["self.history[*]"]["blocks"] == 6
     assert named["Trainer.cache['layers.*.kv']"]["blocks"] == 6
     assert named["self.recent[*]"]["blocks"] == 4
-    assert named["in a reference cycle (Node)"]["blocks"] == 6
+    assert named["in a reference cycle (Node.data)"]["blocks"] == 6
     assert sum(group["bytes"] for group in device["groups"]) == device["bytes"]
 
 
@@ -46,7 +46,7 @@ def test_keepers(vramtrace, job):
     cache = named["Trainer.cache['layers.*.kv']"]["keepers"][0]
     assert (cache["name"], cache["kind"], cache["root"]) == ("Trainer.cache", "dict", "class")
     assert named["seen['output']"]["keepers"][0]["root"] in ("local", "closure")
-    assert named["in a reference cycle (Node)"]["keepers"][0]["root"] == "cycle"
+    assert named["in a reference cycle (Node.data)"]["keepers"][0]["root"] == "cycle"
 
 
 def test_report_and_info_tell_of_the_census(vramtrace, job):

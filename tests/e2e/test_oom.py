@@ -20,7 +20,9 @@ MIXED = JOBS / "oom" / "mixed.py"
 MODELS = JOBS / "oom" / "models.py"
 LARGE = JOBS / "oom" / "large.py"
 PILED = JOBS / "oom" / "piled.py"
-SCRIPTS = (SCRIPT, SHAPES, KEPT, MIXED, MODELS, LARGE, PILED)
+OVERSIGHTS = JOBS / "oom" / "oversights.py"
+CONTAINERS = JOBS / "oom" / "containers.py"
+SCRIPTS = (SCRIPT, SHAPES, KEPT, MIXED, MODELS, LARGE, PILED, OVERSIGHTS, CONTAINERS)
 # Verdict and cause of each job, and the job whose line it is about, if another.
 CAUSES = {
     "too_big": ("too_big", "never_fits"),
@@ -163,6 +165,13 @@ CAUSES = {
     "backlog": ("leak", "kept_outputs"),
     "seasons": ("leak", "kept_tensors"),
     "carpets": ("too_big", "sum"),
+    "accuracy": ("spike", "larger_tensor"),
+    "letters": ("too_big", "input_shape"),
+    "districts": ("too_big", "sum"),
+    "weighed": ("leak", "kept_tensors"),
+    "slides": ("fragmentation", "fragmentation"),
+    "curvature": ("graph_retention", "retain_graph"),
+    "voices": ("leak", "kept_tensors"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -184,9 +193,10 @@ DOCUMENT = TREE / "docs" / "diagnosis.md"
 
 
 # What is said beside the cause, since it is true, too; the other jobs have one cause each.
-BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"], "graphs": ["kept_by_calls"]}
+BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"], "graphs": ["kept_by_calls"],
+          "slides": ["kept_outputs"], "curvature": ["fragmentation"]}  # fmt: skip
 # Jobs whose line lies in the model's forward: the line that calls it is told beside it.
-CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials"}
+CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces"}
 
 
 def script_of(cause):
@@ -242,6 +252,10 @@ def test_page_fits_a_screen(vramtrace, ran_out, cause):
     assert done.returncode == 0 and len(lines) <= 24
     assert all(len(line) <= 80 for line in lines), [line for line in lines if len(line) > 80]
     assert lines[1].removeprefix("probably ").startswith(CAUSES[cause][0] + ": ")
+    # Why it is comes before how far something else would put it off.
+    (first, *_) = vramtrace.json("oom", ran_out(cause).path)["findings"]
+    if first["evidence"] and "only puts it off" in done.stdout:
+        assert any(line.startswith("- ") for line in lines[1 : lines.index("")]), lines
     # So does the report, which names the verdict in one line.
     path = ran_out(cause).path
     lines = vramtrace.call("report", path).stdout.splitlines()
@@ -355,6 +369,14 @@ FIRST = {
     "graphs": "graphs_pool_advice",
     "masks_of_all": "buffer_advice",
     "unrolled": "outer_advice",
+    "accuracy": "pairs_advice",
+    "letters": "larger_rows_advice",
+    "districts": "models_alike_advice",
+    "weighed": "let_go_advice",
+    "curvature": "gradients_advice",
+    "voices": "older_groups_advice",
+    "rejects": "exception_entries_advice",
+    "visits": "generators_advice",
     "gated": "let_go_advice",
     "taps": "let_go_advice",
     "rounds": "let_go_advice",
@@ -440,6 +462,61 @@ def test_a_step_that_computes_with_more_than_all_before(vramtrace, ran_out):
     (found, *_) = vramtrace.json("oom", ran_out("carpets").path)["findings"]
     (larger,) = [facts for facts in found["evidence_facts"] if facts["says"] == "larger_step"]
     assert larger["steps"] == 50 and 3 < larger["times"] < 4
+
+
+def test_models_of_one_class_are_counted(vramtrace, ran_out):
+    """Who holds them, and how much of one more is there."""
+    (found, *_) = vramtrace.json("oom", ran_out("districts").path)["findings"]
+    assert (found["facts"]["models"], found["facts"]["class"]) == (37, "Forecast")
+    said = {facts["says"]: facts for facts in found["evidence_facts"]}
+    assert said["older_holder"]["holder"] == "forecasts['district *']"
+    assert 0 < found["facts"]["more_bytes"] < found["bytes"] / 37
+
+
+def test_a_value_for_each_pair_is_told(vramtrace, ran_out):
+    """Of 120,000 answers; and what the check of 2,000 needed."""
+    (found, *_) = vramtrace.json("oom", ran_out("accuracy").path)["findings"]
+    assert found["facts"]["rows"] == 120_000
+    (before,) = [facts for facts in found["evidence_facts"] if facts["says"] == "spike_was_less"]
+    assert 0 <= before["before_bytes"] - 2000 * 2000 < 512
+
+
+@pytest.mark.parametrize("call, said", [
+    ("torch.linalg.svd(table)", "svd_advice"),
+    ("torch.corrcoef(table)", "correlation_advice"),
+    ("(table @ table.T).exp()", "spike_advice"),
+])  # fmt: skip
+def test_what_makes_a_square_tells_what_to_do(vramtrace, tmp_path, call, said):
+    told = fails_in_2_gib(
+        vramtrace, tmp_path,
+        "layer = torch.nn.Linear(64, 64, device='cuda')",
+        "for step in range(8):",
+        "    layer(torch.randn(64, 64, device='cuda')).mean().backward()",
+        "with torch.no_grad():",
+        "    for n in (1000, 30000):",
+        "        table = torch.randn(n, 200, device='cuda')",
+        f"        {call}",
+    )
+    assert (told["cause"], told["facts"]["rows"]) == ("larger_tensor", 30000), told
+    assert told["advice_facts"][0]["says"] == said
+
+
+def test_the_largest_of_a_step_is_not_what_went_before_it(vramtrace, tmp_path):
+    """Of one step, too: a district's matrix of 64 MiB went through, the next is of 3 GiB, and is needed twice."""
+    told = fails_in_2_gib(
+        vramtrace, tmp_path,
+        "layer = torch.nn.Linear(64, 64, device='cuda')",
+        "for step in range(8):",
+        "    layer(torch.randn(64, 64, device='cuda')).mean().backward()",
+        "with torch.no_grad():",
+        "    for n in (4096, 3000, 14000):",
+        "        places = torch.randn(n, 64, device='cuda')",
+        "        (torch.cdist(places, places) * 0.5).exp()",
+    )
+    assert told["cause"] == "larger_tensor" and told["facts"]["rows"] == 14000, told
+    (before,) = [facts for facts in told["evidence_facts"] if facts["says"] == "spike_was_less"]
+    assert before["before_bytes"] == 64 << 20
+    assert [said["says"] for said in told["advice_facts"]] == ["spike_advice", "square_advice"]
 
 
 def test_an_exception_where_a_census_was_cut(vramtrace, tmp_path):
@@ -548,6 +625,10 @@ LETS_GO = {
     "taps": "handle.remove(), of each handle that model.*.register_forward_hook() returned",
     "rounds": "while True: yield from x, in place of itertools.cycle(x) in others,",
     "backlog": "a maxsize, or a smaller one, for the queue.Queue() in answers",
+    "weighed": "del of the iterator of itertools.tee() in counted that is not needed, two runs of what it was given, or both side by side,",
+    "trips": "a weakref to its key, or none, in each value of all_trips, whose entries go when their keys do,",
+    "mocked": "writer.reset_mock(), or no mock in its place that is given tensors: it keeps what it is called with,",
+    "records": "x.item(), or str(x), in place of x in what is logged",
     "heads": "optimizer.param_groups.remove(x), of each group x that no model has, and state.pop() of its parameters,",
 }
 
@@ -794,6 +875,26 @@ def test_program_line_after_a_package(vramtrace, tmp_path):
     assert "\n  called at " in vramtrace.call("oom", recording.path).stdout
     report = " ".join(vramtrace.call("report", recording.path).stdout.split())
     assert re.search(r"Cause: too_big at \S*nets.py:4 forward, called at \S*job.py:5 predict, ", report), report
+
+
+def test_package_that_concatenates_is_not_to_write_in_place(vramtrace, tmp_path):
+    """What grows by a package's line is the program's to bound; how that line makes it is not."""
+    package = tmp_path / "site-packages" / "paths.py"
+    package.parent.mkdir()
+    package.write_text("import torch\ndef add(path, step):\n    return torch.cat([path, step.flatten()])\n")
+    path = run_out(
+        vramtrace,
+        tmp_path,
+        f"import sys; sys.path.insert(0, {str(package.parent)!r})\n"
+        "import paths, torch\n"
+        "net, path = torch.nn.Linear(2048, 2048, device='cuda'), torch.empty(0, device='cuda')\n"
+        "while True:\n"
+        "    net(torch.randn(64, 2048, device='cuda')).square().mean().backward()\n"
+        "    path = paths.add(path, net.weight.detach())\n",
+    )
+    (found, *_) = vramtrace.json("oom", path)["findings"]
+    assert found["cause"] == "growing_tensor" and found["caller"]["line"] == 6, found
+    assert [said["says"] for said in found["advice_facts"]] == ["growing_advice"]
 
 
 def test_program_line_after_a_library(vramtrace, tmp_path):

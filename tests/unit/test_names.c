@@ -335,8 +335,8 @@ static void test_roots(void **state)
 	uint32_t object, function;
 
 	(void)state;
-	begin(9);
-	synthetic_census_open(&c, "a.1.names", 7, TIME(8));
+	begin(10);
+	synthetic_census_open(&c, "a.1.names", 7, TIME(9));
 	object = synthetic_local(&c, TFMT_KIND_EXCEPTION, "error");
 	object = synthetic_object(&c, object, TFMT_EDGE_MEMBER, TFMT_KIND_TRACEBACK, NULL);
 	c.function = "forward";
@@ -359,6 +359,7 @@ static void test_roots(void **state)
 	c.class_name = "Node"; /* a closure in what waits for the collector is nobody's */
 	object = synthetic_object(&c, 0, TFMT_EDGE_CYCLE, TFMT_KIND_OTHER, NULL);
 	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_CELL, TFMT_KIND_TENSOR, "x"), ADDRESS(5), BLOCK);
+	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_TENSOR, "payload"), ADDRESS(9), BLOCK);
 	object = synthetic_local(&c, TFMT_KIND_TENSOR, "loss");
 	object = synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_AUTOGRAD, "grad_fn");
 	object = synthetic_object(&c, object, TFMT_EDGE_MEMBER, TFMT_KIND_AUTOGRAD, NULL);
@@ -371,6 +372,7 @@ static void test_roots(void **state)
 	check_root(3, "Trainer.seen", ROOT_CLASS, NULL);
 	check_root(4, "held outside of Python (Tensor)", ROOT_NATIVE, NULL);
 	check_root(5, "in a reference cycle (Node)", ROOT_CYCLE, NULL);
+	check_root(9, "in a reference cycle (Node.payload)", ROOT_CYCLE, NULL);
 	check_root(7, "held outside of Python (TanhBackward.y)", ROOT_NATIVE, NULL);
 	assert_string_equal(named_of(8).name.text, "_result");
 	assert_int_equal(named_of(8).name.root, ROOT_GENERATOR);

@@ -84,7 +84,7 @@ class Trainer:
                 self.optimizer.zero_grad()
         self.note("batch['x']", None, batch["x"])
         self.note("seen['output']", None, seen["output"])
-        self.truth["in a reference cycle (Node)"] = [address, None]
+        self.truth["in a reference cycle (Node.data)"] = [address, None]
         self.note_all()
         try:
             torch.empty(1 << 42, dtype=torch.uint8, device="cuda")

@@ -86,7 +86,7 @@ def surfaces():
         model(torch.rand(4096, device=DEVICE)).square().mean().backward()
     with torch.no_grad():
         model(torch.rand(1 << 20, device=DEVICE))
-        model(torch.rand(1 << 24, device=DEVICE))
+        model(torch.rand(1 << 24, device=DEVICE))  # called: surfaces
 
 
 def uploads(n):

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* Not a cause: that many models of one class are most of what there is, as of a population or of one for each customer. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/heap.h"
+#include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/oom/autopsy_holder.h"
+#include "analyzer/oom/oom_thresholds.h"
+
+struct model {
+	uint64_t address;	/* of the module that is in no other */
+	const char *class_name; /* its */
+	uint64_t bytes;		/* of its parameters and buffers */
+	size_t largest;		/* block */
+};
+
+static int by_address(const void *va, const void *vb)
+{
+	const struct model *a = va, *b = vb;
+
+	return (a->address > b->address) - (a->address < b->address);
+}
+
+static int by_class(const void *va, const void *vb)
+{
+	const struct model *a = va, *b = vb;
+
+	return strcmp(a->class_name, b->class_name);
+}
+
+/* Of each block that a model has, one model; then those of the same address are one. Returns how many. */
+static size_t find_models(struct model *model, const struct autopsy *a)
+{
+	const struct category_block *block = a->categories.block;
+	struct modelkeeper k;
+	size_t nr = 0, models = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		if ((block[i].category == CATEGORY_PARAMETER || block[i].category == CATEGORY_BUFFER) &&
+		    autopsy_find_holder(&k, a, i) && k.outermost)
+			model[nr++] = (struct model){ k.outermost, k.class_name, block[i].life.size, i };
+	qsort(model, nr, sizeof(*model), by_address);
+	for (size_t i = 0; i < nr; i++) {
+		struct model *last = models ? &model[models - 1] : NULL;
+
+		if (!last || last->address != model[i].address) {
+			model[models++] = model[i];
+			continue;
+		}
+		last->bytes += model[i].bytes;
+		if (block[model[i].largest].life.size > block[last->largest].life.size)
+			last->largest = model[i].largest;
+	}
+	return models;
+}
+
+/* Those of the class that has most: the first of them, how many they are, and their bytes. */
+static const struct model *most_of_class(const struct model *model, size_t nr, size_t *of_class, uint64_t *bytes)
+{
+	const struct model *most = NULL;
+
+	*bytes = 0;
+	for (size_t i = 0, end; i < nr; i = end) {
+		uint64_t sum = 0;
+
+		for (end = i; end < nr && !strcmp(model[end].class_name, model[i].class_name); end++)
+			sum += model[end].bytes;
+		if (!*model[i].class_name || sum <= *bytes)
+			continue;
+		most = &model[i];
+		*of_class = end - i;
+		*bytes = sum;
+	}
+	return most;
+}
+
+/* Bytes of parameters made since the latest of the models was, if the request was for one more: another is being made. */
+static uint64_t being_made(const struct autopsy *a, const struct model *model, size_t nr)
+{
+	const struct category_block *block = a->categories.block;
+	uint64_t latest = 0, bytes = 0;
+	bool is_parameter = false;
+
+	for (size_t i = 0; i < nr; i++)
+		if (block[model[i].largest].life.birth.ordinal > latest)
+			latest = block[model[i].largest].life.birth.ordinal;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		if (block[i].category != CATEGORY_PARAMETER)
+			continue;
+		is_parameter |= autopsy_group(a, i)->shape == a->failure->shape;
+		bytes += block[i].life.birth.ordinal > latest ? block[i].life.size : 0;
+	}
+	return is_parameter ? bytes : 0;
+}
+
+void autopsy_say_models(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct model *model;
+	const struct model *first;
+	char holder[OBJECTNAME_MAX];
+	uint64_t bytes, more;
+	size_t nr;
+
+	if (!a->device->process->names)
+		return;
+	model = heap_alloc(a->categories.nr_blocks + 1, sizeof(*model));
+	nr = find_models(model, a);
+	qsort(model, nr, sizeof(*model), by_class);
+	first = most_of_class(model, nr, &nr, &bytes);
+	if (first && nr >= MODELS_ALIKE_MIN && 2 * bytes > a->failure->allocated && autopsy_has_own_forward(a, first->class_name)) {
+		f->bytes = bytes;
+		more = being_made(a, first, nr);
+		autopsy_say(f, SAID(models_alike, fact_count("models", nr), fact_name("class", first->class_name), fact_bytes("bytes", bytes),
+				    fact_if(more, fact_bytes("more", more)), fact_bytes("allocated", a->failure->allocated),
+				    fact_bytes("asked", a->failure->asked)));
+		f->has_holder = autopsy_say_holder(holder, a, f, first->largest, first[1].largest);
+		autopsy_advise(f, SAID(models_alike_advice, fact_bytes("each", bytes / nr)));
+	}
+	free(model);
+}
