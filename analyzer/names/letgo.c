@@ -81,55 +81,79 @@ static bool is_in_reach(const struct objectname *n)
 	return n->root == ROOT_LOCAL || n->root == ROOT_GLOBAL || n->root == ROOT_CLASS;
 }
 
-/* The nearest object of that class whose entry, of that kind, leads to the group, and its name. false: there is none. */
-static bool has_owner(struct objectname *n, const struct namegroup *g, const char *class_name, uint8_t entry)
-{
-	const struct tfmt_census *c = g->named.census->census;
-	struct objectway w;
+/*
+ * Objects of Python's own library that keep tensors in a part of theirs which no program is to touch: what to do instead. The text
+ * goes around the object's name, where it has one.
+ */
+static const struct owner {
+	const char *class_name;
+	uint8_t entry; /* kind of what it has them in, TFMT_KIND_OTHER where that tells nothing */
+	bool is_named;
+	const char *before, *after;
+} owners[] = {
+	{ "itertools.cycle", TFMT_KIND_LIST, true, "while True: yield from x, in place of itertools.cycle(x) in ", "," },
+	{ "Queue", TFMT_KIND_DEQUE, true, "a maxsize, or a smaller one, for the queue.Queue() in ", "" },
+	{ "LogRecord", TFMT_KIND_TUPLE, false, "x.item(), or str(x), in place of x in what is logged", "" },
+	{ "MagicMock", TFMT_KIND_LIST, true, "", ".reset_mock(), or a plain stub in its place: a mock keeps all that it is called with," },
+	{ "WeakKeyDictionary", TFMT_KIND_DICT, true, "no reference from the values of ",
+	  " to their own keys, or a weakref: it keeps the key alive," },
+	{ "itertools._tee", TFMT_KIND_OTHER, true, "del of the unneeded iterator of itertools.tee() in ",
+	  ", or iterating its source twice, or advancing both together," },
+	{ "ExitStack", TFMT_KIND_DEQUE, true, "a with block for each, in place of ", ".enter_context() of a stack that stays open," },
+	{ "AsyncExitStack", TFMT_KIND_DEQUE, true, "an async with block for each, in place of ", ", a stack that stays open," },
+	{ "finalize", TFMT_KIND_DICT, false, "weakref.finalize() with a function that has no reference to the object itself,", "" },
+	{ "TimerHandle", TFMT_KIND_OTHER, false, "cancel() of the handle of call_later() or call_at(), once it is not wanted,", "" },
+	{ "_asyncio.Task", TFMT_KIND_OTHER, false, "cancel() of each task that is not to go on, and an end for its loop,", "" },
+};
 
-	objectway_find(&w, c, g->named.object);
-	for (uint32_t i = w.nr; i-- > w.start + 1;) {
-		if (w.step[i]->kind != entry || !objectway_is_of_class(&w, i - 1, class_name))
-			continue;
-		objectname_find(n, c, w.id[i - 1]);
-		return true;
-	}
-	return false;
+/* Is the step an object of the class, or the class itself? Those that are written in C have their module's name before it. */
+static bool is_owner(const struct objectway *w, uint32_t i, const char *class_name)
+{
+	if (w->step[i]->kind == TFMT_KIND_CLASS)
+		return w->step[i]->name && !strcmp(w->step[i]->name, class_name);
+	return strchr(class_name, '.') ? !strcmp(w->step[i]->class_name, class_name) : objectway_is_of_class(w, i, class_name);
 }
 
-static bool find_owner(struct objectname *n, const struct namegroup *g, const char *class_name, uint8_t entry)
+/* Which of them is the step before this one, with this as what it has them in? NULL: none. */
+static const struct owner *owner_at(const struct objectway *w, uint32_t i)
 {
-	return has_owner(n, g, class_name, entry) && is_code(n->text);
+	for (size_t k = 0; k < sizeof(owners) / sizeof(*owners); k++)
+		if ((owners[k].entry == TFMT_KIND_OTHER || w->step[i]->kind == owners[k].entry) && is_owner(w, i - 1, owners[k].class_name))
+			return &owners[k];
+	return NULL;
+}
+
+/* The nearest of them that leads to the group, and what it is called. NULL: none does. */
+static const struct owner *find_owner(struct objectname *n, const struct namegroup *g)
+{
+	const struct tfmt_census *c = g->is_named ? g->named.census->census : NULL;
+	const struct owner *o = NULL;
+	struct objectway w;
+
+	if (!c)
+		return NULL;
+	objectway_find(&w, c, g->named.object);
+	for (uint32_t i = w.nr; i-- > 1 && !o;) {
+		o = owner_at(&w, i);
+		if (o)
+			objectname_find(n, c, w.id[i - 1]);
+	}
+	return o && (!o->is_named || is_code(n->text)) ? o : NULL;
 }
 
 bool letgo_is_of_tee(const struct namegroup *g)
 {
-	struct objectname n;
-
-	return g->is_named && has_owner(&n, g, "_tee", TFMT_KIND_OTHER);
+	return g->is_named && objectway_through(g->named.census->census, g->named.object, "_tee");
 }
 
 const char *letgo_of_owner(char *buf, size_t size, const struct namegroup *g)
 {
 	struct objectname n;
+	const struct owner *o = find_owner(&n, g);
 
-	if (!g->is_named)
+	if (!o)
 		return NULL;
-	if (find_owner(&n, g, "cycle", TFMT_KIND_LIST))
-		snprintf(buf, size, "while True: yield from x, in place of itertools.cycle(x) in %s,", n.text);
-	else if (find_owner(&n, g, "Queue", TFMT_KIND_DEQUE))
-		snprintf(buf, size, "a maxsize, or a smaller one, for the queue.Queue() in %s", n.text);
-	else if (has_owner(&n, g, "LogRecord", TFMT_KIND_TUPLE))
-		snprintf(buf, size, "x.item(), or str(x), in place of x in what is logged");
-	else if (find_owner(&n, g, "MagicMock", TFMT_KIND_LIST))
-		snprintf(buf, size, "%s.reset_mock(), or no mock in its place that is given tensors: it keeps what it is called with,", n.text);
-	else if (find_owner(&n, g, "WeakKeyDictionary", TFMT_KIND_DICT))
-		snprintf(buf, size, "a weakref to its key, or none, in each value of %s, whose entries go when their keys do,", n.text);
-	else if (find_owner(&n, g, "_tee", TFMT_KIND_OTHER))
-		snprintf(buf, size, "del of the iterator of itertools.tee() in %s that is not needed, two runs of what it was given, or both side by side,",
-			 n.text);
-	else
-		return NULL;
+	snprintf(buf, size, "%s%s%s", o->before, o->is_named ? n.text : "", o->after);
 	return buf;
 }
 
@@ -262,7 +286,7 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 	case ROOT_DEFAULT:
 		break;
 	default:
-		return NULL;
+		return letgo_of_owner(buf, size, g);
 	}
 	if (k.is_of_chain) {
 		snprintf(buf, size, "x.%s = None once x is done with it", k.step);
@@ -273,14 +297,14 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 		return buf;
 	}
 	if (g->named.use == USE_PARAMETER && letgo_group_owner(&optimizer, &g->named)) {
-		snprintf(buf, size, "%s.param_groups.remove(x), of each group x that no model has, and state.pop() of its parameters,",
+		snprintf(buf, size, "del of each group in %s.param_groups that no model uses, and state.pop(p) of its parameters p,",
 			 optimizer.text);
 		return buf;
 	}
 	/* Of a model's all is needed, but for the graph of a running average. */
 	if (g->named.use != USE_UNKNOWN && !(of_graph && g->named.use == USE_BUFFER))
 		return NULL;
-	text = is_in_reach(&g->named.name) ? let_go_of(buf, size, g, &k, of_graph) : NULL;
+	text = is_in_reach(&g->named.name) ? let_go_of(buf, size, g, &k, of_graph) : letgo_of_owner(buf, size, g);
 	if (!letgo_is_hook(&hook, g))
 		return text;
 	return let_go_of_hook(buf, size, text, &hook, g->blocks == 1 || (keeper_has_entries(&k) && 2 * k.length >= g->blocks));

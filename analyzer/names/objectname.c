@@ -10,6 +10,7 @@
 
 #include "analyzer/names/objectway.h"
 
+#define KEY_WAY_MAX 16 /* steps from a key to the dict that has it */
 #define KEYS_DEEP 4 /* a key is an object, whose name may have such a key itself, ... */
 
 const char *const objectname_roots[NR_ROOTS] = {
@@ -133,12 +134,15 @@ static void append_object(struct objectname *n, const struct tfmt_census *c, uin
 	n->of_module |= key.of_module;
 }
 
-/* Is a key known by nothing else than the dict that has it, such as the references that a weakref.WeakKeyDictionary has as keys? */
+/* Is a key known by nothing else than the dict that has it? Of a weakref.WeakKeyDictionary the references are, of a registry all are. */
 static bool is_only_key(const struct objectway *w, uint32_t i, const struct tfmt_census *c)
 {
 	const struct tfmt_object_facts *key = tfmt_census_object(c, (uint32_t)w->step[i]->number);
+	unsigned steps = 0;
 
-	return i && key && key->edge == TFMT_EDGE_MEMBER && key->parent == w->id[i - 1];
+	while (i && key && key->parent && key->parent != w->id[i - 1] && steps++ < KEY_WAY_MAX)
+		key = tfmt_census_object(c, key->parent);
+	return i && key && key->parent == w->id[i - 1];
 }
 
 /* Of what only the holder knows how it holds it. */

@@ -129,6 +129,17 @@ uint32_t objectway_container(const struct tfmt_census *c, uint32_t object)
 	return 0;
 }
 
+uint32_t objectway_through(const struct tfmt_census *c, uint32_t object, const char *class_name)
+{
+	struct objectway w;
+
+	objectway_find(&w, c, object);
+	for (uint32_t i = w.nr; i-- > 0;)
+		if (objectway_is_of_class(&w, i, class_name))
+			return w.id[i];
+	return 0;
+}
+
 uint32_t objectway_state(const struct objectway *w, const struct tfmt_census *c)
 {
 	for (uint32_t i = w->nr; i-- > 2;) {

@@ -47,6 +47,9 @@ bool objectway_is_own(const struct objectway *w, uint32_t i, const char *name);
 /* The outermost container of a variable's that leads to an object: checkpoint of checkpoint['model']['weight']; 0: none does. */
 uint32_t objectway_container(const struct tfmt_census *c, uint32_t object);
 
+/* The nearest object of this class that leads to an object; 0: none does. */
+uint32_t objectway_through(const struct tfmt_census *c, uint32_t object, const char *class_name);
+
 /* The latest step that is the state of one parameter in an optimizer; 0: there is none, for that is no root. */
 uint32_t objectway_state(const struct objectway *w, const struct tfmt_census *c);
 

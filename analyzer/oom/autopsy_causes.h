@@ -95,8 +95,11 @@ void autopsy_say_largest(const struct autopsy *a, struct autopsy_finding *f);
 /* Is the forward() of a class the program's own, or a package's, and was it called? Any two models are of PyTorch's own classes. */
 bool autopsy_has_own_forward(const struct autopsy *a, const char *class_name);
 
-/* Are most of it models of one class, as of a population? Then who holds them, and that they need not all be there (autopsy_models.c). */
+/* Do models of one class hold more than any line, as of a population? Then who holds them, and that they need not all be there (autopsy_models.c). */
 void autopsy_say_models(const struct autopsy *a, struct autopsy_finding *f);
+
+/* Has one checkpoint() recomputed most of it? Then it covers too much. */
+void autopsy_say_recomputed(const struct autopsy *a, struct autopsy_finding *f);
 
 /* Is most of it for pairs of the batch's samples? (autopsy_shapes.c) */
 void autopsy_say_pairs(const struct autopsy *a, struct autopsy_finding *f);

@@ -66,8 +66,11 @@ void autopsy_let_go(struct autopsy_finding *f)
 	if (!strcmp(f->cause, "growing_tensor") || f->is_awaited) /* what it has so far is wanted */
 		return;
 	/* A generator has what it is still to give; many in a container, of which some have ended, what each was last at. */
-	if (f->verdict == VERDICT_LEAK && f->named && groupkeeper_nearest(&k, &next, f->named) && k.name.root == ROOT_GENERATOR) {
-		if (groupkeeper_around(&next, f->named, TFMT_KIND_GENERATOR))
+	if (f->verdict == VERDICT_LEAK && f->named && f->named->is_named && f->named->named.name.root == ROOT_GENERATOR) {
+		if (letgo_of_owner(code, sizeof(code), f->named))
+			autopsy_advise_first(f, SAID(let_go_advice, fact_name("code", code), fact_if(f->has_site, fact_site("site", &f->site)),
+						     fact_bytes("bytes", f->named->bytes)));
+		else if (groupkeeper_around(&next, f->named, TFMT_KIND_GENERATOR))
 			autopsy_advise_first(f, SAID(generators_advice, fact_name("holder", groupkeeper_name(f->named, &next.name)),
 						     fact_bytes("bytes", f->named->bytes)));
 		else
@@ -77,7 +80,8 @@ void autopsy_let_go(struct autopsy_finding *f)
 	if (!f->named || !has_a_line(f) ||
 	    !letgo_text(code, sizeof(code), f->named, f->verdict == VERDICT_GRAPH_RETENTION) || !groupkeeper_nearest(&k, &next, f->named))
 		return;
-	if (f->has_some_in_use && !letgo_of_owner(code, sizeof(code), f->named)) { /* in the same container, which is not to be cleared: its name is added to what is said */
+	/* In the same container, which is not to be cleared: its name is added to what is said. */
+	if (f->has_some_in_use && !letgo_of_owner(code, sizeof(code), f->named)) {
 		f->advice[0] = SAID(calls_keep_some_advice, fact_name("holder", groupkeeper_name(f->named, &k.name)),
 				    fact_bytes("bytes", f->bytes));
 		return;

@@ -5,6 +5,7 @@
 
 #include "analyzer/names/groupkeeper.h"
 #include "analyzer/names/letgo.h"
+#include "analyzer/names/objectway.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/stacks/element.h"
@@ -12,6 +13,7 @@
 #define INT64 4
 #define FLOAT64 7
 #define COMPLEX128 10
+#define RECOMPUTED_MAX 16 /* checkpoints that are looked at: a pass is through one or two at a time */
 
 /* What only makes room, or numbers of its own, or brings a tensor from elsewhere: nothing is computed that has parts. */
 static bool is_creation(const char *operation)
@@ -286,4 +288,40 @@ void autopsy_say_largest(const struct autopsy *a, struct autopsy_finding *f)
 			    fact_bytes("allocated", a->failure->allocated), fact_bytes("asked", a->failure->asked)));
 	autopsy_evidence(f, SAID(largest_is, fact_name("shape", shape_text(shape, &a->block[largest].shape))));
 	autopsy_advise_parts(a, f, bytes, 0);
+}
+
+/* What one checkpoint() has recomputed for the pass at hand. */
+struct recomputed {
+	uint32_t object; /* of the census */
+	uint64_t bytes;
+};
+
+void autopsy_say_recomputed(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct recomputed of[RECOMPUTED_MAX], *most = NULL;
+	size_t nr = 0;
+
+	for (size_t i = 0; a->failure->phase == PHASE_BACKWARD && i < a->categories.nr_blocks; i++) {
+		const struct life *life = &a->categories.block[i].life;
+		struct named named;
+		uint32_t object;
+		size_t k = 0;
+
+		if (life->birth.ordinal < a->step_ordinal || !namedblocks_name(&named, a->device->process, life, LIVES_OOM))
+			continue;
+		object = objectway_through(named.census->census, named.object, "_CheckpointFrame");
+		while (k < nr && of[k].object != object)
+			k++;
+		if (!object || k == RECOMPUTED_MAX)
+			continue;
+		if (k == nr)
+			of[nr++] = (struct recomputed){ object, 0 };
+		of[k].bytes += life->size;
+		most = !most || of[k].bytes > most->bytes ? &of[k] : most;
+	}
+	if (!most || 2 * most->bytes <= a->failure->allocated)
+		return;
+	f->bytes = most->bytes;
+	autopsy_evidence_first(f, SAID(recomputed_at_once, fact_bytes("bytes", most->bytes)));
+	autopsy_advise_first(f, SAID(recomputed_advice, fact_bytes("bytes", most->bytes)));
 }

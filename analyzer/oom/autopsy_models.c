@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Not a cause: that many models of one class are most of what there is, as of a population or of one for each customer. */
+/* Not a cause: that many models of one class hold more than any line, as of a population or of one for each customer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,7 +108,8 @@ void autopsy_say_models(const struct autopsy *a, struct autopsy_finding *f)
 	nr = find_models(model, a);
 	qsort(model, nr, sizeof(*model), by_class);
 	first = most_of_class(model, nr, &nr, &bytes);
-	if (first && nr >= MODELS_ALIKE_MIN && 2 * bytes > a->failure->allocated && autopsy_has_own_forward(a, first->class_name)) {
+	if (first && nr >= MODELS_ALIKE_MIN && autopsy_matters(a, bytes) && bytes >= a->place[0].bytes &&
+	    autopsy_has_own_forward(a, first->class_name)) {
 		f->bytes = bytes;
 		more = being_made(a, first, nr);
 		autopsy_say(f, SAID(models_alike, fact_count("models", nr), fact_name("class", first->class_name), fact_bytes("bytes", bytes),

@@ -27,7 +27,7 @@ KEEPERS = {
     "in_exception": ("exception", "global", "errors", "list", "errors.clear(), or str(error) in it in place of the error"),
     "in_last_exc": ("exception", "exception", "sys.last_exc", "exception", "del sys.last_exc"),
     "in_thread_local": ("leak", "thread", "store.kept", "list", None),
-    "in_cycle": ("cycle", "cycle", "in a reference cycle (Node.payload)", "object",
+    "in_cycle": ("cycle", "cycle", "in a reference cycle (Node)", "object",
                  "gc.collect(), or a weakref for one of the references"),
 }  # fmt: skip
 

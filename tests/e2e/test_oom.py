@@ -377,6 +377,7 @@ FIRST = {
     "voices": "older_groups_advice",
     "rejects": "exception_entries_advice",
     "visits": "generators_advice",
+    "one_checkpoint": "recomputed_advice",
     "gated": "let_go_advice",
     "taps": "let_go_advice",
     "rounds": "let_go_advice",
@@ -625,11 +626,15 @@ LETS_GO = {
     "taps": "handle.remove(), of each handle that model.*.register_forward_hook() returned",
     "rounds": "while True: yield from x, in place of itertools.cycle(x) in others,",
     "backlog": "a maxsize, or a smaller one, for the queue.Queue() in answers",
-    "weighed": "del of the iterator of itertools.tee() in counted that is not needed, two runs of what it was given, or both side by side,",
-    "trips": "a weakref to its key, or none, in each value of all_trips, whose entries go when their keys do,",
-    "mocked": "writer.reset_mock(), or no mock in its place that is given tensors: it keeps what it is called with,",
+    "weighed": "del of the unneeded iterator of itertools.tee() in counted, or iterating its source twice, or advancing both together,",
+    "escorts": "a with block for each, in place of open_ways.enter_context() of a stack that stays open,",
+    "reminders": "cancel() of the handle of call_later() or call_at(), once it is not wanted,",
+    "watches": "cancel() of each task that is not to go on, and an end for its loop,",
+    "farewells": "weakref.finalize() with a function that has no reference to the object itself,",
+    "trips": "no reference from the values of all_trips to their own keys, or a weakref: it keeps the key alive,",
+    "mocked": "writer.reset_mock(), or a plain stub in its place: a mock keeps all that it is called with,",
     "records": "x.item(), or str(x), in place of x in what is logged",
-    "heads": "optimizer.param_groups.remove(x), of each group x that no model has, and state.pop() of its parameters,",
+    "heads": "del of each group in optimizer.param_groups that no model uses, and state.pop(p) of its parameters p,",
 }
 
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Objects of Python's own library that keep tensors nobody asks for any more, until memory runs out: containers.py CAUSE"""
 
+import asyncio
+import contextlib
 import sys
 import weakref
 from unittest.mock import MagicMock
 
 import torch
+import torch.utils.checkpoint
 from torch import nn
 
 DEVICE = "cuda"
@@ -74,6 +77,94 @@ def mocked():
         picture = model(torch.randn(8192, 1024, device=DEVICE))
         picture.square().mean().backward()
         writer.add_image("step", picture.detach().clone(), step)
+
+
+@contextlib.contextmanager
+def way(model):
+    places = model(torch.randn(8192, 1024, device=DEVICE))
+    yield places
+
+
+def escorts():
+    """Each way is a context of one stack, that ends with the day."""
+    model = network().eval()
+    with torch.no_grad(), contextlib.ExitStack() as open_ways:
+        for _ in range(500):
+            open_ways.enter_context(way(model)).sum()
+
+
+class Order:
+    def __init__(self, model):
+        self.seen = model(torch.randn(8192, 1024, device=DEVICE))
+
+    def remind(self):
+        print("an order waits")
+
+
+async def take_orders(model):
+    for _ in range(500):
+        order = Order(model)
+        asyncio.get_running_loop().call_later(600, order.remind)
+        await asyncio.sleep(0)
+
+
+def reminders():
+    """A reminder is due in ten minutes, whether the order is done or not."""
+    with torch.no_grad():
+        asyncio.run(take_orders(network().eval()))
+
+
+async def watch(order):
+    while True:
+        await asyncio.sleep(0.01)
+        order.seen.shape
+
+
+async def watch_orders(model):
+    tasks = []
+    for _ in range(500):
+        tasks.append(asyncio.create_task(watch(Order(model))))
+        await asyncio.sleep(0)
+        tasks = tasks[-2:]
+
+
+def watches():
+    """Each order has a task that watches it for ever."""
+    with torch.no_grad():
+        asyncio.run(watch_orders(network().eval()))
+
+
+class Guest:
+    def __init__(self, model):
+        self.seen = model(torch.randn(8192, 1024, device=DEVICE))
+        weakref.finalize(self, self.leave)
+
+    def leave(self):
+        print("a guest has left")
+
+
+def farewells():
+    """What is to be done when a guest has gone is a method of the guest, who therefore never goes."""
+    model = network().eval()
+    with torch.no_grad():
+        for _ in range(500):
+            Guest(model)
+
+
+class Deep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = network(1024, 24)
+
+    def forward(self, x):
+        return torch.utils.checkpoint.checkpoint(self.layers, x, use_reentrant=False)
+
+
+def one_checkpoint():
+    """All layers are under one checkpoint, which has all that they make at once in the backward pass."""
+    model = Deep().to(DEVICE)
+    for _ in range(20):
+        model(torch.randn(20000, 1024, device=DEVICE)).square().mean().backward()
 
 
 globals()[sys.argv[1]]()
