@@ -11,7 +11,7 @@ const struct failure *advice_window_failure(const struct failures *failures, con
 {
 	const struct failures_of_device *of = failures ? failures_of(failures, d) : NULL;
 
-	return of ? fatal_request(of) : NULL;
+	return of ? fatal_or_last(of) : NULL;
 }
 
 /* The cycle that an event lies in: where it begins, and where the next one has begun. */

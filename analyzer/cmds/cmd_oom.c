@@ -166,7 +166,7 @@ static void json_device(struct emit *e, const struct replay *m, const struct rep
 	emit_object_begin(e, NULL, NULL);
 	print_device_identity(e, d);
 	print_failures(e, m, d, of);
-	if (fatal_request(of)) {
+	if (fatal_or_last(of)) {
 		autopsy_make(&a, m, d, failures);
 		print_autopsy_state(e, &a);
 	} else {

@@ -12,13 +12,23 @@ const struct failure *fatal_request(const struct failures_of_device *d)
 	return last && !last->handled ? last : NULL;
 }
 
-const struct replay_device *fatal_device(const struct failures *f, const struct replay *m)
+const struct failure *fatal_or_last(const struct failures_of_device *d)
+{
+	const struct failure *fatal = fatal_request(d);
+	bool has_failed = d && d->nr_failures && d->process->end == REPLAY_END_EXIT && d->process->summary->exit_status;
+
+	return !fatal && has_failed ? &d->failure[d->nr_failures - 1] : fatal;
+}
+
+/* The device of the last such request. */
+static const struct replay_device *last_device(const struct failures *f, const struct replay *m,
+					       const struct failure *of(const struct failures_of_device *))
 {
 	const struct replay_device *last = NULL;
 	uint64_t last_ns = 0;
 
 	for (size_t i = 0; i < m->nr_devices; i++) {
-		const struct failure *failure = fatal_request(failures_of(f, &m->device[i]));
+		const struct failure *failure = of(failures_of(f, &m->device[i]));
 
 		if (failure && (!last || failure->time_ns > last_ns)) {
 			last = &m->device[i];
@@ -26,6 +36,18 @@ const struct replay_device *fatal_device(const struct failures *f, const struct 
 		}
 	}
 	return last;
+}
+
+const struct replay_device *fatal_device(const struct failures *f, const struct replay *m)
+{
+	return last_device(f, m, fatal_request);
+}
+
+const struct replay_device *fatal_device_or_last(const struct failures *f, const struct replay *m)
+{
+	const struct replay_device *d = fatal_device(f, m);
+
+	return d ? d : last_device(f, m, fatal_or_last);
 }
 
 bool fatal_to_program(const struct oomwatch *w, const struct replay_device *d)

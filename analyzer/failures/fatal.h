@@ -22,6 +22,13 @@ const struct failure *fatal_request(const struct failures_of_device *d);
 /* The device to explain: that of the last request that was fatal; NULL: there is none. */
 const struct replay_device *fatal_device(const struct failures *f, const struct replay *m);
 
+/*
+ * The same, and where there is none, the last request that failed of a program that ended with an error of its own accord: it went on
+ * after that, as another thread does, or to tell of it, and it is what there is to explain.
+ */
+const struct failure *fatal_or_last(const struct failures_of_device *d);
+const struct replay_device *fatal_device_or_last(const struct failures *f, const struct replay *m);
+
 bool fatal_to_program(const struct oomwatch *w, const struct replay_device *d);
 
 /* Of a run that is known to have failed: the device that a framework's allocator gave up on last; NULL: there is none. */

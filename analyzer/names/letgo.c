@@ -103,6 +103,7 @@ static const struct owner {
 	{ "AsyncExitStack", TFMT_KIND_DEQUE, true, "an async with block for each, in place of ", ", a stack that stays open," },
 	{ "finalize", TFMT_KIND_DICT, false, "weakref.finalize() with a function that has no reference to the object itself,", "" },
 	{ "TimerHandle", TFMT_KIND_OTHER, false, "cancel() of the handle of call_later() or call_at(), once it is not wanted,", "" },
+	{ "Future", TFMT_KIND_OTHER, false, "submit() of a few at a time, as map() of an executor makes all of them ahead,", "" },
 	{ "_asyncio.Task", TFMT_KIND_OTHER, false, "cancel() of each task that is not to go on, and an end for its loop,", "" },
 };
 
@@ -141,9 +142,13 @@ static const struct owner *find_owner(struct objectname *n, const struct namegro
 	return o && (!o->is_named || is_code(n->text)) ? o : NULL;
 }
 
-bool letgo_is_of_tee(const struct namegroup *g)
+const char *letgo_waiting(const struct namegroup *g)
 {
-	return g->is_named && objectway_through(g->named.census->census, g->named.object, "_tee");
+	if (!g->is_named)
+		return NULL;
+	if (objectway_through(g->named.census->census, g->named.object, "_tee"))
+		return "itertools.tee()";
+	return objectway_through(g->named.census->census, g->named.object, "Future") ? "an executor" : NULL;
 }
 
 const char *letgo_of_owner(char *buf, size_t size, const struct namegroup *g)

@@ -15,8 +15,8 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 /* The same of containers that are no more than a part of what the program knows: a queue's, an iterator's. */
 const char *letgo_of_owner(char *buf, size_t size, const struct namegroup *g);
 
-/* Does itertools.tee() keep it, for an iterator that has not come to it? */
-bool letgo_is_of_tee(const struct namegroup *g);
+/* What keeps it for an iterator that has yet to take it: "itertools.tee()"; NULL: nothing that is known to. */
+const char *letgo_waiting(const struct namegroup *g);
 
 /* Does a hook alone keep it, as far as the census tells? Its removal is said then. */
 bool letgo_is_hook(struct hookname *h, const struct namegroup *g);

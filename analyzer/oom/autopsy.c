@@ -526,6 +526,8 @@ static void say_end(struct autopsy *a)
 
 	if (a->nr_findings && p->end == REPLAY_END_EXIT && !p->summary->exit_status)
 		autopsy_evidence(&a->finding[0], SAID(went_on, NO_FACTS));
+	else if (a->nr_findings && a->failure->handled)
+		autopsy_evidence(&a->finding[0], SAID(went_on_to_error, fact_count("status", (uint64_t)p->summary->exit_status)));
 }
 
 void autopsy_make(struct autopsy *a, const struct replay *m, const struct replay_device *d,

@@ -31,9 +31,11 @@ bool autopsy_is_about_size(const struct autopsy *a);
 
 /*
  * The lines that findings are said to be at, and their callers. autopsy_call_line(): the
- * program's line that called the model, outside of all modules; false: the stack has none.
+ * program's line that called the model, outside of all modules; false: the stack has none. autopsy_call_line_of_pass(): the same,
+ * in a backward pass of the forward's stack that it goes back through.
  */
 bool autopsy_call_line(const struct autopsy *a, uint32_t python_stack, struct stack_frame *out);
+bool autopsy_call_line_of_pass(const struct autopsy *a, uint32_t python_stack, struct stack_frame *out);
 
 /*
  * The call that ended with an earlier failure, as far as stacks tell: the program's frames of that, outermost first, down

@@ -302,7 +302,7 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 	else
 		autopsy_at_place(a, f, a->block[best].place);
 	/* A model's own line goes through in every step: what is out of line is who calls it. */
-	f->has_caller |= autopsy_call_line(a, best < 0 ? a->failure->python_stack : autopsy_group(a, best)->python_stack, &f->caller);
+	f->has_caller |= autopsy_call_line_of_pass(a, best < 0 ? a->failure->python_stack : autopsy_group(a, best)->python_stack, &f->caller);
 	was = best < 0 ? was : block_was;
 	if (!was)
 		was = before_at_line(a, &f->site, computation_began(a, &f->site, most, best < 0 ? a->failure->ordinal :

@@ -181,7 +181,7 @@ void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
 {
 	char shape[SHAPE_TEXT_MAX] = "";
 	struct tfmt_shape asked;
-	uint64_t most = 0;
+	uint64_t most = 0, rows;
 
 	if (a->failure->asked <= a->failure->allocated || !*a->operation)
 		return;
@@ -197,6 +197,9 @@ void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_evidence(f, SAID(whole_exceeds_all, fact_name("operation", a->operation),
 					 fact_if(*shape, fact_name("shape", shape)), fact_bytes("most", most)));
 	autopsy_advise_parts(a, f, a->failure->asked, 0);
+	rows = autopsy_square_of(a, -1);
+	if (rows)
+		autopsy_advise_square(a, f, rows);
 }
 
 /* Who keeps them, in words: a container or a generator, which a census has seen; NULL: nothing is known to. */

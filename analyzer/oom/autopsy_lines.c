@@ -16,12 +16,12 @@ static bool same_function(const struct stack_frame *a, const struct stack_frame 
 	return same_text(a->file, b->file) && same_text(a->function, b->function);
 }
 
-/* The frame outside of the outermost module's call; -1: none called one. */
-static int behind_modules(const struct stack *stack)
+/* The frame outside of the outermost module's call, in a backward pass of the forward's that it goes back through, if asked; -1: none called one. */
+static int behind_modules(const struct stack *stack, bool of_forward)
 {
 	int last = -1;
 
-	for (uint32_t i = 0; i < stack->nr_frames && !stack->frame[i].from_forward; i++) {
+	for (uint32_t i = 0; i < stack->nr_frames && (of_forward || !stack->frame[i].from_forward); i++) {
 		const char *file = stack->frame[i].python ? stack->frame[i].file : NULL;
 
 		if (file && strstr(file, "/torch/nn/modules/module.py"))
@@ -30,19 +30,29 @@ static int behind_modules(const struct stack *stack)
 	return last < 0 ? -1 : last + 1;
 }
 
-bool autopsy_call_line(const struct autopsy *a, uint32_t python_stack, struct stack_frame *out)
+static bool find_call_line(const struct autopsy *a, uint32_t python_stack, bool of_forward, struct stack_frame *out)
 {
 	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	struct stack stack = { 0 };
 	int from, line;
 
 	stack_expand(&stack, &source, python_stack, 0);
-	from = behind_modules(&stack);
+	from = behind_modules(&stack, of_forward);
 	line = from < 0 ? -1 : stack_program(&stack, from);
 	if (line >= 0)
 		*out = stack.frame[line];
 	stack_release(&stack);
 	return line >= 0;
+}
+
+bool autopsy_call_line(const struct autopsy *a, uint32_t python_stack, struct stack_frame *out)
+{
+	return find_call_line(a, python_stack, false, out);
+}
+
+bool autopsy_call_line_of_pass(const struct autopsy *a, uint32_t python_stack, struct stack_frame *out)
+{
+	return find_call_line(a, python_stack, true, out);
 }
 
 static void find_caller(const struct autopsy *a, struct autopsy_finding *f, uint32_t python, uint32_t native,
@@ -54,7 +64,7 @@ static void find_caller(const struct autopsy *a, struct autopsy_finding *f, uint
 
 	stack_expand(&stack, &source, python, native);
 	site = stack_site(&stack);
-	from = of_model && site >= 0 ? behind_modules(&stack) : -1;
+	from = of_model && site >= 0 ? behind_modules(&stack, false) : -1;
 	if (site >= 0 && stack.frame[site].python)
 		caller = stack_program(&stack, from > site ? from : site);
 	f->has_caller = caller > site;

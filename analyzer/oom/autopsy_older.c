@@ -22,6 +22,7 @@ struct parameter {
 	uint32_t making;
 	uint64_t model, module; /* the outermost, and the one that has it, by address; 0: held by none */
 	const char *class_name; /* of the outermost */
+	bool is_left;	/* an optimizer has it, and no module any more */
 };
 
 struct shapes {
@@ -63,7 +64,7 @@ static void find_parameters(struct older *o, const struct autopsy *a)
 		making += before && before->life.birth.nr_forwards != b->life.birth.nr_forwards;
 		before = b;
 		o->parameter[o->nr++] = (struct parameter){ i, autopsy_group(a, i)->shape, making, k.outermost, k.innermost,
-							     k.class_name };
+							     k.class_name, k.optimizer && !k.outermost };
 	}
 	o->latest = making;
 }
@@ -179,15 +180,6 @@ static bool is_of_newest_class(const struct older *o, const struct autopsy *a, c
 	return false;
 }
 
-static bool is_made_again(const struct older *o, const struct autopsy *a, uint32_t making, const struct parameter *of)
-{
-	struct shapes old = shapes_of(o, making, of ? &of->model : NULL, 0);
-	bool is = has_all(&old, &o->newest, o->is_being_made);
-
-	free(old.id);
-	return is || (of && of->model && is_of_newest_class(o, a, of));
-}
-
 /* ---- is it done with? -------------------------------------------------------------------------- */
 
 /* What no module has any more, an optimizer's parameters say, cannot be called. */
@@ -235,6 +227,16 @@ static bool is_another(const struct older *o, const struct autopsy *a, const str
 			    !has_function(a, autopsy_group(a, largest->block)->python_stack, "deepcopy"));
 }
 
+static bool is_made_again(const struct older *o, const struct autopsy *a, uint32_t making, const struct parameter *of)
+{
+	struct shapes old = shapes_of(o, making, of ? &of->model : NULL, 0);
+	bool is = has_all(&old, &o->newest, o->is_being_made);
+
+	free(old.id);
+	/* What is left of one has other shapes where sizes differ; the same line makes it. */
+	return is || (of && of->model && is_of_newest_class(o, a, of)) || (of && of->is_left && !is_another(o, a, of, &of->model));
+}
+
 /* ---- all older ones ---------------------------------------------------------------------------- */
 
 static void add_model(struct older *o, const struct autopsy *a, uint32_t making, const uint64_t *model)
@@ -265,6 +267,15 @@ static const struct parameter *largest_of(const struct older *o, const struct au
 	return largest;
 }
 
+/* Is it of the model that the newest parameters are of? Then those are a part that was given to it. */
+static bool is_of_newest(const struct older *o, const struct parameter *of)
+{
+	for (size_t i = o->nr; of->model && i-- > 0 && o->parameter[i].making == o->latest;)
+		if (o->parameter[i].model == of->model)
+			return true;
+	return false;
+}
+
 /* The model of a making that is made again, or all of what it made. false: it is something else, or still in use. */
 static bool take_making(struct older *o, const struct autopsy *a, uint32_t making, uint64_t *since, bool *is_in_use)
 {
@@ -275,7 +286,7 @@ static bool take_making(struct older *o, const struct autopsy *a, uint32_t makin
 
 		if (p && (p->making != making || (i && o->parameter[i - 1].making == making && o->parameter[i - 1].model == p->model)))
 			continue;
-		if (!is_made_again(o, a, making, p))
+		if ((p && is_of_newest(o, p)) || !is_made_again(o, a, making, p))
 			continue;
 		largest = largest_of(o, a, making, model);
 		*is_in_use |= !is_done_with(a, largest, *since) || is_another(o, a, largest, model);

@@ -328,14 +328,16 @@ static bool has_most(const struct autopsy *a, const struct autopsy_place *place)
 	       moment_is_passing(a->categories.block[place->largest].category);
 }
 
-/* What one iterator of itertools.tee() was given, and another was not yet. */
-static bool is_kept_by_tee(const struct autopsy *a, struct autopsy_finding *f, const struct autopsy_place *place)
+/* What has been made ahead of an iterator that has yet to take it. */
+static bool is_made_ahead(const struct autopsy *a, struct autopsy_finding *f, const struct autopsy_place *place)
 {
-	if (!letgo_is_of_tee(place->named))
+	const char *keeper = letgo_waiting(place->named);
+
+	if (!keeper)
 		return false;
 	f->bytes = place->bytes;
 	autopsy_at_place(a, f, 0);
-	autopsy_say(f, SAID(tee_keeps, fact_bytes("bytes", place->bytes), fact_count("tensors", place->blocks)));
+	autopsy_say(f, SAID(kept_ahead, fact_name("keeper", keeper), fact_bytes("bytes", place->bytes), fact_count("tensors", place->blocks)));
 	autopsy_advise(f, SAID(calls_keep_advice, fact_bytes("bytes", place->bytes)));
 	return true;
 }
@@ -352,7 +354,7 @@ bool autopsy_is_kept_in_growing(const struct autopsy *a, struct autopsy_finding 
 
 	if (!has_most(a, place))
 		return false;
-	if (is_kept_by_tee(a, f, place))
+	if (is_made_ahead(a, f, place))
 		return true;
 	if (!a->failure->nr_begun || 2 * place->kept_bytes > place->bytes || !groupkeeper_growing(&k, place->named) || k.has_bound)
 		return false;

@@ -252,10 +252,21 @@ static void say_model(const struct autopsy *a, struct autopsy_finding *f)
 				 fact_bytes("state", sum[CATEGORY_OPTIMIZER_STATE].bytes)));
 }
 
-/* State that came with the first steps is complete; what comes with each is a history, as L-BFGS keeps. */
+/* Parameters made after this event: of those state is new, too. */
+static uint64_t parameters_since(const struct autopsy *a, uint64_t ordinal)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		if (a->categories.block[i].category == CATEGORY_PARAMETER && a->categories.block[i].life.birth.ordinal > ordinal)
+			bytes += a->categories.block[i].life.size;
+	return bytes;
+}
+
+/* State that came with the first steps is complete; what comes with each, of the same parameters, is a history, as L-BFGS keeps. */
 bool autopsy_is_optimizer_history(const struct autopsy *a, struct autopsy_finding *f)
 {
-	uint64_t later = 0, of_last = 0, all = a->categories.sum[CATEGORY_OPTIMIZER_STATE].bytes;
+	uint64_t later = 0, of_last = 0, all = a->categories.sum[CATEGORY_OPTIMIZER_STATE].bytes, first = 0;
 	uint32_t nr_steps = 0, last = 0;
 	size_t largest = 0;
 
@@ -264,6 +275,8 @@ bool autopsy_is_optimizer_history(const struct autopsy *a, struct autopsy_findin
 
 		if (b->category != CATEGORY_OPTIMIZER_STATE)
 			continue;
+		if (!nr_steps)
+			first = b->life.birth.ordinal;
 		if (!nr_steps || b->step != last) {
 			nr_steps++;
 			of_last = 0;
@@ -276,6 +289,7 @@ bool autopsy_is_optimizer_history(const struct autopsy *a, struct autopsy_findin
 			largest = i;
 	}
 	if (nr_steps < HISTORY_STEPS || HISTORY_LATER_PART * later < all || !autopsy_matters(a, all) ||
+	    HISTORY_NEW_PART * parameters_since(a, first) >= later ||
 	    autopsy_is_older_optimizers(a, &(struct autopsy_finding){ 0 }))
 		return false;
 	f->bytes = all;

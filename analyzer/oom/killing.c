@@ -189,7 +189,7 @@ static void find_host(struct autopsy *a, const struct killings *k, const struct 
 void killings_autopsy(struct autopsy *a, const struct killings *k, const struct replay *m,
 		     const struct failures *failures)
 {
-	const struct replay_device *d = fatal_device(failures, m);
+	const struct replay_device *d = fatal_device_or_last(failures, m);
 
 	*a = (struct autopsy)AUTOPSY_INIT;
 	if (explains(k, d))

@@ -237,6 +237,8 @@
 #define HISTORY_STEPS THRESHOLD(HISTORY_STEPS, 4)
 /* Part of the state that came later than in half as many steps: most of it. */
 #define HISTORY_LATER_PART THRESHOLD_RATIO(HISTORY_LATER_PART, 2)
+/* Part of the later state that new parameters are, where it is theirs: Adam keeps two of a parameter's size, few optimizers more. */
+#define HISTORY_NEW_PART THRESHOLD_RATIO(HISTORY_NEW_PART, 4)
 /*
  * Part of what is allocated that the temporaries of an update take: below, nothing is won by making them one after
  * the other.

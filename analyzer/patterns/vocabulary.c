@@ -16,7 +16,7 @@ bool vocabulary_is_sure(uint64_t features)
 
 bool vocabulary_are_logits(const struct tfmt_shape *s)
 {
-	return s->nr_dims >= 2 && vocabulary_is_sure(s->dims[s->nr_dims - 1]) &&
+	return s->nr_dims >= 2 && vocabulary_is_sure(s->dims[s->nr_dims - 1]) && s->dims[s->nr_dims - 1] != s->dims[s->nr_dims - 2] &&
 	       moment_elements(s, s->nr_dims) > s->dims[s->nr_dims - 1];
 }
 

@@ -172,6 +172,7 @@ CAUSES = {
     "slides": ("fragmentation", "fragmentation"),
     "curvature": ("graph_retention", "retain_graph"),
     "voices": ("leak", "kept_tensors"),
+    "choirs": ("leak", "kept_tensors"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -377,6 +378,7 @@ FIRST = {
     "voices": "older_groups_advice",
     "rejects": "exception_entries_advice",
     "visits": "generators_advice",
+    "choirs": "older_groups_advice",
     "one_checkpoint": "recomputed_advice",
     "gated": "let_go_advice",
     "taps": "let_go_advice",
@@ -500,6 +502,26 @@ def test_what_makes_a_square_tells_what_to_do(vramtrace, tmp_path, call, said):
     )
     assert (told["cause"], told["facts"]["rows"]) == ("larger_tensor", 30000), told
     assert told["advice_facts"][0]["says"] == said
+
+
+def test_who_calls_what_is_out_of_line_in_a_pass(vramtrace, tmp_path):
+    """Of a Jacobian's backward pass the line is the model's, which goes through in each step: the call is told beside it."""
+    told = fails_in_2_gib(
+        vramtrace, tmp_path,
+        "class Net(torch.nn.Module):",
+        "    def __init__(self):",
+        "        super().__init__()",
+        "        self.a, self.b = torch.nn.Linear(256, 2048), torch.nn.Linear(2048, 8)",
+        "    def forward(self, x):",
+        "        return self.b(torch.relu(self.a(x)))",
+        "layer = Net().cuda()",
+        "for step in range(8):",
+        "    layer(torch.randn(64, 256, device='cuda')).mean().backward()",
+        "def slopes(x):",
+        "    return torch.autograd.functional.jacobian(layer, x, vectorize=True)",
+        "slopes(torch.randn(160, 256, device='cuda'))",
+    )
+    assert told["cause"] == "larger_tensor" and told["caller"]["function"] == "slopes", told
 
 
 def test_the_largest_of_a_step_is_not_what_went_before_it(vramtrace, tmp_path):
@@ -627,6 +649,7 @@ LETS_GO = {
     "rounds": "while True: yield from x, in place of itertools.cycle(x) in others,",
     "backlog": "a maxsize, or a smaller one, for the queue.Queue() in answers",
     "weighed": "del of the unneeded iterator of itertools.tee() in counted, or iterating its source twice, or advancing both together,",
+    "fetched_ahead": "submit() of a few at a time, as map() of an executor makes all of them ahead,",
     "escorts": "a with block for each, in place of open_ways.enter_context() of a stack that stays open,",
     "reminders": "cancel() of the handle of call_later() or call_at(), once it is not wanted,",
     "watches": "cancel() of each task that is not to go on, and an end for its loop,",
@@ -830,6 +853,39 @@ def test_handled_failures_are_listed_not_explained(vramtrace, ran_out):
     assert sentence in vramtrace.call("oom", recording.path).stdout
     page = vramtrace.call("report", recording.path).stdout
     assert page.split("\n\n")[1].startswith(sentence + "\n") and "Out of memory" not in page
+
+
+def test_what_ends_with_an_error_is_explained(vramtrace, tmp_path):
+    """Caught, told and gone on from; but the program ends with an error, and asks why."""
+    script = tmp_path / "job.py"
+    lines = [
+        "import sys, torch",
+        "def fit(n):",
+        "    return torch.cdist(torch.randn(n, 8, device='cuda'), torch.randn(n, 8, device='cuda')).sum()",
+        "failed = 0",
+        "for n in (4096, 60000, 2048):",
+        "    try:",
+        "        fit(n)",
+        "    except torch.OutOfMemoryError:",
+        "        failed += 1",
+        "sys.exit(int(sys.argv[1]) if failed else 0)",
+    ]
+    script.write_text("\n".join(lines))
+    for status in (0, 3):
+        run = vramtrace.record(tmp_path / f"{status}.vtr", python(script, str(status)), options=("--simulate-capacity", "4GiB"))
+        assert run.status == status
+        told = vramtrace.json("oom", run.path)
+        assert [failure["handled"] for failure in told["devices"][0]["failures"]] == [True]
+        assert len(told["findings"]) == (status != 0)
+    (found,) = told["findings"]
+    assert (found["verdict"], found["site"]["line"]) == ("too_big", 3)
+    (said,) = [facts for facts in found["evidence_facts"] if facts["says"] == "went_on_to_error"]
+    assert said["status"] == 3
+
+
+def test_another_thread_does_not_go_on_for_one_that_failed(vramtrace, ran_out):
+    """The loop has died; the executor's threads still upload, and fail, and upload."""
+    assert vramtrace.json("oom", ran_out("fetched_ahead").path)["findings"][0]["verdict"] == "leak"
 
 
 def test_last_failure_is_explained(vramtrace, ran_out):

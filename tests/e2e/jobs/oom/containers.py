@@ -2,6 +2,7 @@
 """Objects of Python's own library that keep tensors nobody asks for any more, until memory runs out: containers.py CAUSE"""
 
 import asyncio
+import concurrent.futures
 import contextlib
 import sys
 import weakref
@@ -149,6 +150,19 @@ def farewells():
     with torch.no_grad():
         for _ in range(500):
             Guest(model)
+
+
+def upload(i):
+    return torch.randn(8192, 1024, device=DEVICE).mul(i)
+
+
+def fetched_ahead():
+    """An executor makes all inputs ahead, of which the loop takes one at a time."""
+    model = network()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for rows in pool.map(upload, range(500)):
+            for _ in range(10):
+                model(rows).square().mean().backward()
 
 
 class Deep(nn.Module):

@@ -164,6 +164,30 @@ def curvature():
             weight.data.addcdiv_(slope.detach(), bend.abs() + 1, value=-0.1)
 
 
+class Choir(nn.Module):
+    """A body for all, and a part that each choir has of its own, with a row for each singer."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.part = network(), None
+
+    def forward(self, x, singers):
+        return self.body(x + self.part(singers))
+
+
+def choirs():
+    """The part is replaced for each choir; the optimizer is given the new one, and has the older ones still."""
+    model = Choir()
+    optimizer = torch.optim.Adam(model.body.parameters())
+    for i in range(100):
+        model.part = nn.Embedding(9000 + 500 * (i % 7), 1024).to(DEVICE)  # planted: choirs
+        optimizer.add_param_group({"params": list(model.part.parameters())})
+        for _ in range(3):
+            model(torch.randn(64, 1024, device=DEVICE), torch.randint(9000, (64,), device=DEVICE)).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+
 def voices():
     """Each speaker has an adapter, that one optimizer for all of them is given, and keeps."""
     body = network().requires_grad_(False)
