@@ -74,7 +74,9 @@ static const char *place_text(char *buf, size_t size, const struct replay *m, st
 static int line_text(char *buf, size_t size, const struct stepgrowth *g, const struct stepgrowth_limits *limits,
 		     const char *place)
 {
-	double oom = stepgrowth_oom_step(g, limits);
+	double oom = stepgrowth_oom_step(g, limits), low, high;
+	/* Growth that slows down may come to an end, by the fit that is believed. */
+	bool may_end = stepgrowth_oom_range(g, limits, &low, &high) && isinf(growth_believed(&g->total)->limit_step_high);
 	char slope[HUMAN_MAX], at[HUMAN_MAX];
 
 	stepgrowth_rate_text(slope, findings_slope(g));
@@ -82,7 +84,13 @@ static int line_text(char *buf, size_t size, const struct stepgrowth *g, const s
 		return snprintf(buf, size, "%s grows by %s %s%s%s.", g->is_host ? "Host memory for the GPU" : "Memory",
 				slope, stepgrowth_each(g), place,
 				stepgrowth_is_beyond(g, limits) ? ", and is beyond the capacity already" : "");
-	stepgrowth_at(at, g, oom);
+	stepgrowth_at(at, g, may_end ? low : oom);
+	if (may_end && g->by == STEPGROWTH_BY_EVENTS)
+		return snprintf(buf, size, "Memory grows by %s %s%s, and may run out after %s of them, or never.", slope, stepgrowth_each(g),
+				place, at);
+	if (may_end)
+		return snprintf(buf, size, "Memory grows by %s %s%s, and may run out from %s %s on, or never.", slope, stepgrowth_each(g),
+				place, stepgrowth_by_names[g->by], at);
 	if (g->by == STEPGROWTH_BY_EVENTS)
 		return snprintf(buf, size, "Memory grows by %s %s%s, and runs out after %s of them.", slope, stepgrowth_each(g), place, at);
 	return snprintf(buf, size, "Memory grows by %s %s%s, and runs out near %s %s.", slope, stepgrowth_each(g), place,

@@ -599,6 +599,31 @@ def test_text_tells_the_range_of_json(vramtrace, record, tmp_path):
     assert f"step {low:,} to {'never' if high is None else f'{high:,}'}:" in line
 
 
+NOW_AND_THEN = """
+import random, sys, torch
+random.seed(int(sys.argv[1]))
+model, kept = torch.nn.Linear(1024, 1024, device="cuda"), []
+with torch.no_grad():
+    for call in range(60):
+        picture = model(torch.randn(random.randrange(1024, 8192), 1024, device="cuda"))
+        if random.random() < 0.15:
+            kept.append(picture)
+"""
+
+
+@pytest.mark.parametrize(("seed", "may_end"), [(7, True), (4, False)])
+def test_growth_that_may_end_is_not_said_to_run_out(vramtrace, record, tmp_path, seed, may_end):
+    """Where the fit that is believed has no latest call, the headline gives none either."""
+    script = tmp_path / "now_and_then.py"
+    script.write_text(NOW_AND_THEN)
+    recording = record(script, str(seed), options=("--simulate-capacity", "4GiB")).path
+    (growth,) = vramtrace.json("leaks", recording)["growth"]
+    assert (growth[growth["believed"]]["limit_step_high"] is None) == may_end
+    headline = vramtrace.call("leaks", recording).stdout.splitlines()[0]
+    assert (", and may run out from call " in headline and headline.endswith(" on, or never.")) == may_end, headline
+    assert (", and runs out near call " in headline) != may_end
+
+
 TWO_LOOPS = """
 import torch
 model, judge = torch.nn.Linear(64, 64).cuda(), torch.nn.Linear(64, 64).cuda()
