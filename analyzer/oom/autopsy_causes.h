@@ -98,6 +98,9 @@ bool autopsy_has_own_forward(const struct autopsy *a, const char *class_name);
 /* Do models of one class hold more than any line, as of a population? Then who holds them, and that they need not all be there (autopsy_models.c). */
 void autopsy_say_models(const struct autopsy *a, struct autopsy_finding *f);
 
+/* Are modules nested in one another by the same attribute, as of an adapter that is put around an adapter? Each has its own activations. */
+void autopsy_say_nested(const struct autopsy *a, struct autopsy_finding *f);
+
 /* Has one checkpoint() recomputed most of it? Then it covers too much. */
 void autopsy_say_recomputed(const struct autopsy *a, struct autopsy_finding *f);
 

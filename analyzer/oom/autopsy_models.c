@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Not a cause: that many models of one class hold more than any line, as of a population or of one for each customer. */
+/* Not causes: that modules of a kind are nested in one another, as adapters around adapters; that many models of one class hold more than any line, as of a population or of one for each customer. */
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,4 +121,72 @@ void autopsy_say_models(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_advise(f, SAID(models_alike_advice, fact_bytes("each", bytes / nr)));
 	}
 	free(model);
+}
+
+/* ---- adapters around adapters ------------------------------------------------------------------ */
+
+/* How often the steps that end here come one after the other: of "fc1.base.base.base" one step, 3 times. `length`: of them, in bytes. */
+static unsigned repeats(const char *begin, const char *end, size_t length)
+{
+	unsigned nr = 1;
+
+	while (end - begin >= (ptrdiff_t)(2 * length) && !memcmp(end - length, end - 2 * length, length)) {
+		end -= length;
+		nr++;
+	}
+	return nr;
+}
+
+/* The most often that one or two steps of a name (".base", ".base_model.model") are repeated, and how much of it has two of them. */
+static unsigned most_repeats(const char *name, int *shown)
+{
+	unsigned most = 0;
+
+	for (const char *at = name; (at = strchr(at, '.')); at++) {
+		const char *stop = at + 1 + strcspn(at + 1, "."), *step = at;
+
+		for (int steps = 1; steps <= 2 && step; steps++) {
+			size_t length = (size_t)(stop - step);
+			unsigned nr = repeats(name, stop, length);
+
+			if (nr > most) {
+				most = nr;
+				*shown = (int)(stop - name - (ptrdiff_t)((nr - 1) * length) + (ptrdiff_t)(nr > 1 ? length : 0));
+			}
+			while (step > name && *--step != '.')
+				;
+			step = *step == '.' && step > name ? step : NULL;
+		}
+	}
+	return most;
+}
+
+void autopsy_say_nested(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char name[OBJECTNAME_MAX] = "";
+	unsigned most = 0, nr_steps = 0; /* in which such parameters were made: a U-Net is nested as well, from the beginning */
+	uint32_t last = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		struct named named;
+		unsigned nr;
+		int shown = 0;
+
+		if (a->categories.block[i].category != CATEGORY_PARAMETER ||
+		    !namedblocks_name(&named, a->device->process, &a->categories.block[i].life, LIVES_OOM) || !named.name.of_module)
+			continue;
+		nr = most_repeats(named.name.pattern, &shown);
+		if (nr > 1 && (!nr_steps || a->categories.block[i].step != last)) {
+			nr_steps++;
+			last = a->categories.block[i].step;
+		}
+		if (nr <= most)
+			continue;
+		most = nr;
+		snprintf(name, sizeof(name), "%.*s...", shown, named.name.pattern);
+	}
+	if (most < NESTED_MIN || nr_steps < NESTED_MIN)
+		return;
+	autopsy_evidence_first(f, SAID(modules_nested, fact_count("times", most), fact_name("name", name)));
+	autopsy_advise_first(f, SAID(modules_nested_advice, NO_FACTS));
 }

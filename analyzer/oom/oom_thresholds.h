@@ -132,6 +132,8 @@
 
 /* Models: two of a class may be a model and its average, or a pair that is compared. */
 #define MODELS_ALIKE_MIN THRESHOLD(MODELS_ALIKE_MIN, 3)
+/* Modules in one another by the same attribute: two are an adapter around a layer that has such an attribute itself. */
+#define NESTED_MIN THRESHOLD(NESTED_MIN, 3)
 
 /* ---- what calls leave ------------------------------------------------------------------------ */
 

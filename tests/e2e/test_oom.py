@@ -379,6 +379,7 @@ FIRST = {
     "rejects": "exception_entries_advice",
     "visits": "generators_advice",
     "choirs": "older_groups_advice",
+    "tunings": "modules_nested_advice",
     "one_checkpoint": "recomputed_advice",
     "gated": "let_go_advice",
     "taps": "let_go_advice",
@@ -465,6 +466,14 @@ def test_a_step_that_computes_with_more_than_all_before(vramtrace, ran_out):
     (found, *_) = vramtrace.json("oom", ran_out("carpets").path)["findings"]
     (larger,) = [facts for facts in found["evidence_facts"] if facts["says"] == "larger_step"]
     assert larger["steps"] == 50 and 3 < larger["times"] < 4
+
+
+def test_what_is_nested_from_the_beginning_is_no_wrapping(vramtrace, ran_out):
+    (found, *_) = vramtrace.json("oom", ran_out("nested").path)["findings"]
+    assert "modules_nested" not in [facts["says"] for facts in found["evidence_facts"]], found
+    (found, *_) = vramtrace.json("oom", ran_out("tunings").path)["findings"]
+    (said,) = [facts for facts in found["evidence_facts"] if facts["says"] == "modules_nested"]
+    assert said["times"] > 3 and said["name"] == "model.*.layer.layer..."
 
 
 def test_models_of_one_class_are_counted(vramtrace, ran_out):

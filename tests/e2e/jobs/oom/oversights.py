@@ -164,6 +164,52 @@ def curvature():
             weight.data.addcdiv_(slope.detach(), bend.abs() + 1, value=-0.1)
 
 
+class Tuned(nn.Module):
+    """A layer with a small change of its own, which alone is trained."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer.requires_grad_(False)
+        self.down, self.up = nn.Linear(1024, 16).to(DEVICE), nn.Linear(16, 1024).to(DEVICE)
+
+    def forward(self, x):
+        return self.layer(x) + self.up(nn.functional.silu(self.down(nn.functional.dropout(x, 0.1))))
+
+
+def tunings():
+    """Each customer has changes to the same layers; they are put around those that are there."""
+    model = nn.ModuleList(nn.Linear(1024, 1024) for _ in range(4)).to(DEVICE)
+    for _ in range(60):
+        for i in range(4):
+            model[i] = Tuned(model[i])
+        optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad])
+        for _ in range(4):
+            x = torch.randn(32768, 1024, device=DEVICE)
+            for layer in model:
+                x = layer(x)
+            x.square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+class Halves(nn.Module):
+    """One half of the features goes on to the next, as in a U-Net: nested from the beginning."""
+
+    def __init__(self, deep):
+        super().__init__()
+        self.layer, self.inner = nn.Linear(1024, 1024), Halves(deep - 1) if deep else nn.Identity()
+
+    def forward(self, x):
+        return self.layer(x) + self.inner(torch.tanh(x))
+
+
+def nested():
+    """Too large a batch for a model that is nested as it has to be."""
+    model = Halves(8).to(DEVICE)
+    for _ in range(8):
+        model(torch.randn(60000, 1024, device=DEVICE)).square().mean().backward()
+
+
 class Choir(nn.Module):
     """A body for all, and a part that each choir has of its own, with a row for each singer."""
 
