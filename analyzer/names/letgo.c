@@ -144,11 +144,12 @@ static const struct owner *find_owner(struct objectname *n, const struct namegro
 
 const char *letgo_waiting(const struct namegroup *g)
 {
-	if (!g->is_named)
-		return NULL;
-	if (objectway_through(g->named.census->census, g->named.object, "_tee"))
+	const char *function = g->is_named ? g->named.name.function : NULL;
+
+	if (g->is_named && objectway_through(g->named.census->census, g->named.object, "_tee"))
 		return "itertools.tee()";
-	return objectway_through(g->named.census->census, g->named.object, "Future") ? "an executor" : NULL;
+	/* Of Executor.map(): futures that a program has in a list of its own may be done with. */
+	return function && strstr(function, "result_iterator") ? "an executor" : NULL;
 }
 
 const char *letgo_of_owner(char *buf, size_t size, const struct namegroup *g)
