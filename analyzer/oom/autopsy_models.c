@@ -96,13 +96,51 @@ static uint64_t being_made(const struct autopsy *a, const struct model *model, s
 	return is_parameter ? bytes : 0;
 }
 
+/* Has a tensor the shape of so many such parameters put together: of eight [512, 128] that is [8, 512, 128], or [4096, 128] as stack() makes it. */
+static bool is_stack_of(const struct tfmt_shape *s, uint64_t nr, const struct tfmt_shape *of)
+{
+	if (!of->nr_dims)
+		return false;
+	if (s->nr_dims == of->nr_dims + 1)
+		return s->dims[0] == nr && !memcmp(s->dims + 1, of->dims, of->nr_dims * sizeof(*of->dims));
+	return s->nr_dims == of->nr_dims && s->dims[0] == nr * of->dims[0] &&
+	       !memcmp(s->dims + 1, of->dims + 1, (of->nr_dims - 1) * sizeof(*of->dims));
+}
+
+/* Tensors that are the models' weights put together, as torch.func.stack_module_state() makes them. The largest is left in *largest. */
+static uint64_t stacked_bytes(const struct autopsy *a, const struct model *first, size_t nr, size_t *largest)
+{
+	const struct category_block *block = a->categories.block;
+	size_t *of = heap_alloc(a->categories.nr_blocks + 1, sizeof(*of)), nr_of = 0;
+	uint64_t bytes = 0, most = 0;
+	struct modelkeeper k;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		if (block[i].category == CATEGORY_PARAMETER && a->block[i].is_shaped && autopsy_find_holder(&k, a, i) &&
+		    k.outermost == first->address)
+			of[nr_of++] = i;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		bool is = false;
+
+		for (size_t j = 0; a->block[i].is_shaped && j < nr_of && !is; j++)
+			is = is_stack_of(&a->block[i].shape, nr, &a->block[of[j]].shape);
+		bytes += is ? block[i].life.size : 0;
+		if (is && block[i].life.size > most) {
+			most = block[i].life.size;
+			*largest = i;
+		}
+	}
+	free(of);
+	return bytes;
+}
+
 void autopsy_say_models(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct model *model;
 	const struct model *first;
 	char holder[OBJECTNAME_MAX];
-	uint64_t bytes, more;
-	size_t nr;
+	uint64_t bytes, more, stacked;
+	size_t nr, largest = 0;
 
 	if (!a->device->process->names)
 		return;
@@ -114,10 +152,14 @@ void autopsy_say_models(const struct autopsy *a, struct autopsy_finding *f)
 	    autopsy_has_own_forward(a, first->class_name)) {
 		f->bytes = bytes;
 		more = being_made(a, first, nr);
+		stacked = stacked_bytes(a, first, nr, &largest);
 		autopsy_say(f, SAID(models_alike, fact_count("models", nr), fact_name("class", first->class_name), fact_bytes("bytes", bytes),
-				    fact_if(more, fact_bytes("more", more)), fact_bytes("allocated", a->failure->allocated),
-				    fact_bytes("asked", a->failure->asked)));
+				    fact_if(stacked, fact_bytes("stacked", stacked)), fact_if(more, fact_bytes("more", more)),
+				    fact_bytes("allocated", a->failure->allocated), fact_bytes("asked", a->failure->asked)));
 		f->has_holder = autopsy_say_holder(holder, a, f, first->largest, first[1].largest);
+		if (stacked && f->has_holder)
+			autopsy_advise(f, SAID(models_stacked_advice, fact_name("holder", holder),
+					       fact_site("site", &a->place[a->block[largest].place].frame), fact_bytes("bytes", bytes)));
 		autopsy_advise(f, SAID(models_alike_advice, fact_bytes("each", bytes / nr)));
 	}
 	free(model);

@@ -173,6 +173,7 @@ CAUSES = {
     "curvature": ("graph_retention", "retain_graph"),
     "voices": ("leak", "kept_tensors"),
     "choirs": ("leak", "kept_tensors"),
+    "members": ("too_big", "sum"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -379,6 +380,7 @@ FIRST = {
     "rejects": "exception_entries_advice",
     "visits": "generators_advice",
     "choirs": "older_groups_advice",
+    "members": "models_stacked_advice",
     "tunings": "modules_nested_advice",
     "one_checkpoint": "recomputed_advice",
     "gated": "let_go_advice",

@@ -79,6 +79,21 @@ def districts():
             forecasts[f"district {i}"](torch.randn(64, 2048, device=DEVICE))
 
 
+def members():
+    """What the members of an ensemble know is stacked, to be asked at once; the members themselves stay."""
+    ensemble = [Forecast().to(DEVICE).requires_grad_(False) for _ in range(20)]
+    for member in ensemble:
+        member(torch.randn(64, 2048, device=DEVICE))
+    weights, buffers = torch.func.stack_module_state(ensemble)  # planted: members
+    one = Forecast().to("meta")
+
+    def ask(weights, buffers, x):
+        return torch.func.functional_call(one, (weights, buffers), (x,))
+
+    with torch.no_grad():
+        print(torch.vmap(ask, in_dims=(0, 0, None))(weights, buffers, torch.randn(512, 2048, device=DEVICE)).shape, len(ensemble))
+
+
 def parcels():
     for _ in range(200):
         yield torch.randn(32, 1024, 1024, device=DEVICE)  # planted: weighed
