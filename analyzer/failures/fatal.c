@@ -14,10 +14,11 @@ const struct failure *fatal_request(const struct failures_of_device *d)
 
 const struct failure *fatal_or_last(const struct failures_of_device *d)
 {
-	const struct failure *fatal = fatal_request(d);
-	bool has_failed = d && d->nr_failures && d->process->end == REPLAY_END_EXIT && d->process->summary->exit_status;
+	const struct failure *last = d && d->nr_failures ? &d->failure[d->nr_failures - 1] : NULL, *fatal = fatal_request(d);
 
-	return !fatal && has_failed ? &d->failure[d->nr_failures - 1] : fatal;
+	if (fatal || !last || last->is_driver || last->is_library)
+		return fatal;
+	return d->process->end == REPLAY_END_EXIT && d->process->summary->exit_status ? last : NULL;
 }
 
 /* The device of the last such request. */

@@ -23,8 +23,8 @@ const struct failure *fatal_request(const struct failures_of_device *d);
 const struct replay_device *fatal_device(const struct failures *f, const struct replay *m);
 
 /*
- * The same, and where there is none, the last request that failed of a program that ended with an error of its own accord: it went on
- * after that, as another thread does, or to tell of it, and it is what there is to explain.
+ * The same, and where there is none, the last request for a tensor that failed of a program that ended with an error of its own
+ * accord: it went on after that, as another thread does, or to tell of it, and it is what there is to explain.
  */
 const struct failure *fatal_or_last(const struct failures_of_device *d);
 const struct replay_device *fatal_device_or_last(const struct failures *f, const struct replay *m);

@@ -22,7 +22,7 @@ struct parameter {
 	uint32_t making;
 	uint64_t model, module; /* the outermost, and the one that has it, by address; 0: held by none */
 	const char *class_name; /* of the outermost */
-	bool is_left;	/* an optimizer has it, and no module any more */
+	bool is_left;	/* an optimizer has it in a group, and no module any more */
 };
 
 struct shapes {
@@ -54,6 +54,7 @@ static void find_parameters(struct older *o, const struct autopsy *a)
 	o->parameter = heap_alloc(a->categories.nr_blocks + 1, sizeof(*o->parameter));
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
+		struct objectname optimizer;
 		struct modelkeeper k;
 		struct named named;
 
@@ -64,7 +65,7 @@ static void find_parameters(struct older *o, const struct autopsy *a)
 		making += before && before->life.birth.nr_forwards != b->life.birth.nr_forwards;
 		before = b;
 		o->parameter[o->nr++] = (struct parameter){ i, autopsy_group(a, i)->shape, making, k.outermost, k.innermost,
-							     k.class_name, k.optimizer && !k.outermost };
+							     k.class_name, !k.outermost && letgo_group_owner(&optimizer, &named) };
 	}
 	o->latest = making;
 }
