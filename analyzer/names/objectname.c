@@ -10,7 +10,6 @@
 
 #include "analyzer/names/objectway.h"
 
-#define KEY_WAY_MAX 16 /* steps from a key to the dict that has it */
 #define KEYS_DEEP 4 /* a key is an object, whose name may have such a key itself, ... */
 
 const char *const objectname_roots[NR_ROOTS] = {
@@ -137,12 +136,14 @@ static void append_object(struct objectname *n, const struct tfmt_census *c, uin
 /* Is a key known by nothing else than the dict that has it? Of a weakref.WeakKeyDictionary the references are, of a registry all are. */
 static bool is_only_key(const struct objectway *w, uint32_t i, const struct tfmt_census *c)
 {
-	const struct tfmt_object_facts *key = tfmt_census_object(c, (uint32_t)w->step[i]->number);
-	unsigned steps = 0;
+	struct objectway key = { .nr = 0 };
 
-	while (i && key && key->parent && key->parent != w->id[i - 1] && steps++ < KEY_WAY_MAX)
-		key = tfmt_census_object(c, key->parent);
-	return i && key && key->parent == w->id[i - 1];
+	if (i && w->step[i]->number)
+		objectway_find(&key, c, (uint32_t)w->step[i]->number);
+	for (uint32_t k = 0; k < key.nr; k++)
+		if (key.id[k] == w->id[i - 1])
+			return true;
+	return false;
 }
 
 /* Of what only the holder knows how it holds it. */

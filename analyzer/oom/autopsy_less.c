@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Not causes: of what could be had with less memory, in parts, in place of another, in narrower elements, fewer at a time. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/names/groupkeeper.h"
 #include "analyzer/names/letgo.h"
 #include "analyzer/names/objectway.h"
@@ -13,7 +15,6 @@
 #define INT64 4
 #define FLOAT64 7
 #define COMPLEX128 10
-#define RECOMPUTED_MAX 16 /* checkpoints that are looked at: a pass is through one or two at a time */
 
 /* What only makes room, or numbers of its own, or brings a tensor from elsewhere: nothing is computed that has parts. */
 static bool is_creation(const char *operation)
@@ -301,9 +302,10 @@ struct recomputed {
 
 void autopsy_say_recomputed(const struct autopsy *a, struct autopsy_finding *f)
 {
-	struct recomputed of[RECOMPUTED_MAX], *most = NULL;
+	struct recomputed *of = heap_alloc(a->categories.nr_blocks + 1, sizeof(*of)), *most = of;
 	size_t nr = 0;
 
+	most->bytes = 0;
 	for (size_t i = 0; a->failure->phase == PHASE_BACKWARD && i < a->categories.nr_blocks; i++) {
 		const struct life *life = &a->categories.block[i].life;
 		struct named named;
@@ -315,16 +317,17 @@ void autopsy_say_recomputed(const struct autopsy *a, struct autopsy_finding *f)
 		object = objectway_through(named.census->census, named.object, "_CheckpointFrame");
 		while (k < nr && of[k].object != object)
 			k++;
-		if (!object || k == RECOMPUTED_MAX)
+		if (!object)
 			continue;
 		if (k == nr)
 			of[nr++] = (struct recomputed){ object, 0 };
 		of[k].bytes += life->size;
-		most = !most || of[k].bytes > most->bytes ? &of[k] : most;
+		most = of[k].bytes > most->bytes ? &of[k] : most;
 	}
-	if (!most || 2 * most->bytes <= a->failure->allocated)
-		return;
-	f->bytes = most->bytes;
-	autopsy_evidence_first(f, SAID(recomputed_at_once, fact_bytes("bytes", most->bytes)));
-	autopsy_advise_first(f, SAID(recomputed_advice, fact_bytes("bytes", most->bytes)));
+	if (2 * most->bytes > a->failure->allocated) {
+		f->bytes = most->bytes;
+		autopsy_evidence_first(f, SAID(recomputed_at_once, fact_bytes("bytes", most->bytes)));
+		autopsy_advise_first(f, SAID(recomputed_advice, fact_bytes("bytes", most->bytes)));
+	}
+	free(of);
 }

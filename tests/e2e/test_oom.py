@@ -495,6 +495,13 @@ def test_a_value_for_each_pair_is_told(vramtrace, ran_out):
     assert 0 <= before["before_bytes"] - 2000 * 2000 < 512
 
 
+EIGHT_STEPS = [
+    "layer = torch.nn.Linear(64, 64, device='cuda')",
+    "for step in range(8):",
+    "    layer(torch.randn(64, 64, device='cuda')).mean().backward()",
+]
+
+
 @pytest.mark.parametrize("call, said", [
     ("torch.linalg.svd(table)", "svd_advice"),
     ("torch.corrcoef(table)", "correlation_advice"),
@@ -503,9 +510,7 @@ def test_a_value_for_each_pair_is_told(vramtrace, ran_out):
 def test_what_makes_a_square_tells_what_to_do(vramtrace, tmp_path, call, said):
     told = fails_in_2_gib(
         vramtrace, tmp_path,
-        "layer = torch.nn.Linear(64, 64, device='cuda')",
-        "for step in range(8):",
-        "    layer(torch.randn(64, 64, device='cuda')).mean().backward()",
+        *EIGHT_STEPS,
         "with torch.no_grad():",
         "    for n in (1000, 30000):",
         "        table = torch.randn(n, 200, device='cuda')",
@@ -539,9 +544,7 @@ def test_the_largest_of_a_step_is_not_what_went_before_it(vramtrace, tmp_path):
     """Of one step, too: a district's matrix of 64 MiB went through, the next is of 3 GiB, and is needed twice."""
     told = fails_in_2_gib(
         vramtrace, tmp_path,
-        "layer = torch.nn.Linear(64, 64, device='cuda')",
-        "for step in range(8):",
-        "    layer(torch.randn(64, 64, device='cuda')).mean().backward()",
+        *EIGHT_STEPS,
         "with torch.no_grad():",
         "    for n in (4096, 3000, 14000):",
         "        places = torch.randn(n, 64, device='cuda')",
