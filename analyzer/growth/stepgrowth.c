@@ -358,7 +358,7 @@ static double horizon(const struct stepgrowth *g, const struct stepgrowth_limits
 
 bool stepgrowth_is_apart(const struct stepgrowth_cause *c)
 {
-	return c->follows_batch || c->is_let_go || c->fills_up;
+	return c->follows_batch || c->is_let_go || c->fills_up || c->levels_off;
 }
 
 /* Whom did a census see? What is kept in containers that are full one day is no finding if there is room until then. */
@@ -379,6 +379,19 @@ static void find_keepers(struct stepgrowth *g, const struct replay_device *d)
 	for (size_t i = 0; i < g->nr_causes; i++)
 		g->cause[i].fills_up = g->cause[i].keeper.is_state ||
 				       (g->cause[i].keeper.bound && !(to_fill >= left)); /* NAN: no capacity is known */
+}
+
+/*
+ * What a container with a bound keeps grows ever more slowly until it is full. Where memory as a whole does not grow, others free
+ * what it takes, or it is full already.
+ */
+static void find_what_levels_off(struct stepgrowth *g)
+{
+	for (size_t i = 0; g->total.shape == GROWTH_NONE && i < g->nr_causes; i++) {
+		struct stepgrowth_cause *c = &g->cause[i];
+
+		c->levels_off = c->growth.shape == GROWTH_DECELERATING && !stepgrowth_is_apart(c);
+	}
 }
 
 /* Which of the causes are more than a note? */
@@ -457,6 +470,7 @@ void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct 
 	find_growing(g, &c);
 	stepcauses_find(g, &c);
 	find_keepers(g, d);
+	find_what_levels_off(g);
 	leave_room_for_copies(g);
 	believe_what_bends(g);
 	g->is_filled = c.is_stepless && g->nr_causes && is_filled(g, &c);

@@ -254,6 +254,11 @@ static bool is_let_go(const struct stepgrowth_cause *c)
 	return c->is_let_go && !c->fills_up;
 }
 
+static bool levels_off(const struct stepgrowth_cause *c)
+{
+	return c->levels_off;
+}
+
 static bool follows_batch(const struct stepgrowth_cause *c)
 {
 	return c->follows_batch && !c->is_let_go && !c->fills_up;
@@ -275,6 +280,7 @@ static void print_notes(struct emit *e, const struct replay *m, const struct rep
 	print_apart(e, m, d, g, is_let_go);
 	print_apart(e, m, d, g, follows_batch);
 	print_apart(e, m, d, g, fills_up);
+	print_apart(e, m, d, g, levels_off);
 	if (nr)
 		print_said(e, stepgrowth_small_note(g, nr, sum));
 	if (g->nr_findings && g->by == STEPGROWTH_BY_CALL)
@@ -436,6 +442,7 @@ static void json_cause(struct emit *e, const struct replay *m, const struct repl
 	emit_bool(e, "follows_batch", NULL, c->follows_batch);
 	emit_bool(e, "let_go", NULL, c->is_let_go);
 	emit_bool(e, "fills_up", NULL, c->fills_up);
+	emit_bool(e, "levels_off", NULL, c->levels_off);
 	emit_string(e, "certainty", NULL, certainty_name(c->certainty));
 	json_kept_by(e, m, p, c);
 	json_cause_name(e, d, c);

@@ -99,6 +99,8 @@ struct said stepgrowth_apart_note(const struct stepgrowth *g, const struct stepg
 
 	if (c->fills_up)
 		return SAID(note_fills_up, rate, each, at);
+	if (c->levels_off)
+		return SAID(note_levels_off, rate, each, at);
 	return c->is_let_go ? SAID(note_let_go, rate, each, at) : SAID(note_follows_batch, rate, each, at);
 }
 
@@ -113,16 +115,16 @@ struct said stepgrowth_small_note(const struct stepgrowth *g, size_t nr, double 
 struct said stepgrowth_none(const struct stepgrowth *g, bool is_kept)
 {
 	struct fact steps = fact_count("steps", g->nr_steps), kept = fact_flag("is_kept", is_kept);
-	bool is_stepless = g->by != STEPGROWTH_BY_STEP;
+	bool is_stepless = g->by != STEPGROWTH_BY_STEP, has_growth = g->nr_causes && !g->cause[0].levels_off;
 	char at[HUMAN_MAX];
 
 	if (g->nr_causes && g->cause[0].keeper.is_state)
 		return SAID(growth_of_state, NO_FACTS);
 	if (g->nr_causes && g->cause[0].fills_up)
 		return SAID(growth_fits, NO_FACTS);
-	if (g->nr_causes && stepgrowth_is_apart(&g->cause[0]))
+	if (has_growth && stepgrowth_is_apart(&g->cause[0]))
 		return is_stepless ? SAID(growth_let_go, NO_FACTS) : SAID(growth_of_batch, NO_FACTS);
-	if (is_stepless && g->nr_causes)
+	if (is_stepless && has_growth)
 		return SAID(growth_filled, NO_FACTS);
 	if (is_stepless && g->total.nr_used < READINGS_TO_TELL)
 		return SAID(growth_not_known, NO_FACTS);

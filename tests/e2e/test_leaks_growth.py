@@ -116,6 +116,18 @@ def test_cache_that_is_let_go(vramtrace, recorded):
     assert len(text) <= 24 and max(map(len, text)) <= 80, text
 
 
+def test_states_that_level_off(vramtrace, recorded):
+    """What is kept of each sitting is cut to its window: it grows ever more slowly, and memory as a whole does not."""
+    done = recorded("leaks/healthy.py", "sittings", "300")
+    leaks = vramtrace.json("leaks", done.path)
+    (growth,) = leaks["growth"]
+    assert leaks["findings"] == [] and growth["predicted_oom_call"] is None
+    assert growth["causes"] and all(cause["levels_off"] and not cause["is_finding"] for cause in growth["causes"])
+    text = vramtrace.call("leaks", done.path).stdout.splitlines()
+    assert text[0].startswith("No steps of training were found; memory does not grow in ")
+    assert text[1].startswith("note: what grows ever more slowly while memory as a whole does not grow: ")
+
+
 @pytest.mark.parametrize("kind", ["longer", "resolution"])
 def test_batch_that_is_longer_in_each_step(vramtrace, recorded, kind):
     """What a step leaves until the next has made it anew follows the batch: no finding, and it says so."""
