@@ -4,9 +4,8 @@
 
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <unistd.h>
+
+#include "traverse.h"
 
 #define SLOTS (1u << 20)         /* half of them at most are used by one walk */
 #define NODES_MAX (SLOTS / 2)
@@ -35,9 +34,7 @@ struct census_graph_slot {
 
 static bool read_bytes(const void *at, void *out, size_t bytes)
 {
-	struct iovec to = { out, bytes }, from = { (void *)at, bytes };
-
-	return at && syscall(SYS_process_vm_readv, getpid(), &to, 1ul, &from, 1ul, 0ul) == (long)bytes;
+	return at && traverse_read(out, at, bytes);
 }
 
 static uint64_t hash_of(const void *p)

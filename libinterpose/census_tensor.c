@@ -3,13 +3,11 @@
 #include "census_tensor.h"
 
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include "objects.h"
 #include "pylayout.h"
 #include "tracefmt/tracefmt.h"
+#include "traverse.h"
 
 #define TABLE_HEAD 16 /* a table of virtual functions begins so far after its symbol */
 #define CUDA 1        /* c10::DeviceType */
@@ -36,9 +34,7 @@ void census_torch_find(struct census_torch *t)
 
 bool census_read_word(const void *at, const void **out)
 {
-	struct iovec to = { out, sizeof(*out) }, from = { (void *)at, sizeof(*out) };
-
-	return syscall(SYS_process_vm_readv, getpid(), &to, 1ul, &from, 1ul, 0ul) == (long)sizeof(*out);
+	return traverse_read(out, at, sizeof(*out));
 }
 
 static bool is_object_of(const void *object, const char *table)

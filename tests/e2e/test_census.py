@@ -164,6 +164,25 @@ def test_nodes_of_graphs_are_counted(recorded):
     assert max(truth.values()) > 200 and min(truth.values()) == 0
 
 
+def test_a_long_graph_that_many_lead_to(vramtrace, tmp_path):
+    """A million looks at nodes: the copy of a program that ends at once is done before that waits for it no longer."""
+    program = tmp_path / "chain.py"
+    program.write_text(
+        "import torch\n"
+        "x = torch.ones(1024, device='cuda', requires_grad=True)\n"
+        "kept = []\n"
+        "for _ in range(4000):\n"
+        "    x = x.sin()\n"
+        "    kept.append(x)\n"
+        "torch.empty(1 << 40, dtype=torch.uint8, device='cuda')\n"
+    )
+    done = vramtrace.record(tmp_path / "job.vtr", python(program), env=WITH_NAMES)
+    assert done.status == 1 and "names.failed" not in info_of(vramtrace, done.path)
+    census = at_failure(done.path)
+    assert census.flags & WHOLE and len(census.tensors) == 4001
+    assert max(tensor.nodes for tensor in census.tensors) > 1000
+
+
 def test_views_have_their_own_bytes(recorded):
     """As many as PyTorch tells, of all types and numbers of dimensions; and an attribute has one holder, however it is kept."""
     run = recorded("census/views.py")
