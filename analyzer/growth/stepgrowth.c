@@ -358,7 +358,7 @@ static double horizon(const struct stepgrowth *g, const struct stepgrowth_limits
 
 bool stepgrowth_is_apart(const struct stepgrowth_cause *c)
 {
-	return c->follows_batch || c->is_let_go || c->fills_up || c->levels_off;
+	return c->follows_batch || c->is_let_go || c->fills_up || c->is_offset;
 }
 
 /* Whom did a census see? What is kept in containers that are full one day is no finding if there is room until then. */
@@ -382,15 +382,15 @@ static void find_keepers(struct stepgrowth *g, const struct replay_device *d)
 }
 
 /*
- * What a container with a bound keeps grows ever more slowly until it is full. Where memory as a whole does not grow, others free
- * what it takes, or it is full already.
+ * Where memory as a whole does not grow, others free what a place takes, as a cache with a bound does. Censuses show who keeps what is
+ * not let go of; where none did, that is not to be told from it.
  */
-static void find_what_levels_off(struct stepgrowth *g)
+static void find_offset(struct stepgrowth *g, const struct replay_device *d)
 {
-	for (size_t i = 0; g->total.shape == GROWTH_NONE && i < g->nr_causes; i++) {
+	for (size_t i = 0; d->process->names && g->total.shape == GROWTH_NONE && i < g->nr_causes; i++) {
 		struct stepgrowth_cause *c = &g->cause[i];
 
-		c->levels_off = c->growth.shape == GROWTH_DECELERATING && !stepgrowth_is_apart(c);
+		c->is_offset = c->certainty != CERTAINTY_PROVEN && !stepgrowth_is_apart(c);
 	}
 }
 
@@ -470,7 +470,7 @@ void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct 
 	find_growing(g, &c);
 	stepcauses_find(g, &c);
 	find_keepers(g, d);
-	find_what_levels_off(g);
+	find_offset(g, d);
 	leave_room_for_copies(g);
 	believe_what_bends(g);
 	g->is_filled = c.is_stepless && g->nr_causes && is_filled(g, &c);

@@ -9,7 +9,8 @@
  * Needs a replay that was loaded with lives.
  *
  * A batch that is larger in each step makes what is left of it larger, too: that is no finding. Nor is what a container
- * with a bound keeps, if there is room until it is full, nor what grows ever more slowly while memory as a whole does not grow.
+ * with a bound keeps, if there is room until it is full, nor what censuses
+ * saw nobody keep while memory as a whole does not grow.
  *
  * A program without steps is looked at by the calls of its model, or, where it has hardly any, by what it allocates and
  * frees: a reading is then of the lowest moment after a call, or of a part of these events, and growth is by the call, or
@@ -72,7 +73,7 @@ struct stepgrowth_cause {
 	bool is_let_go;       /* without steps: what grew was freed before the end: no finding */
 	struct stepkeeper keeper; /* of tensors: whom a census saw */
 	bool fills_up;        /* its container is full one day, and there is room until then: no finding */
-	bool levels_off;      /* it grows ever more slowly, and memory as a whole does not grow: no finding */
+	bool is_offset;       /* memory as a whole does not grow, and censuses saw nobody who keeps this: no finding */
 	enum certainty certainty; /* proven: counted in calls of the driver, or a census saw who keeps it; a hint: by events alone */
 	bool is_finding;
 };
@@ -118,7 +119,7 @@ void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct 
 		     const struct stepgrowth_limits *limits);
 void stepgrowth_release(struct stepgrowth *g);
 
-/* Is it no growth without end, however much it is, since it follows the batch, was let go, fills up or levels off? */
+/* Is it no growth without end, however much it is, since it follows the batch, was let go, fills up or does not show in the whole? */
 bool stepgrowth_is_apart(const struct stepgrowth_cause *c);
 
 /* Does the last reading pass the capacity that was asked about, with what a step and others take beside it? */

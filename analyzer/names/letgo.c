@@ -81,6 +81,8 @@ static bool is_in_reach(const struct objectname *n)
 	return n->root == ROOT_LOCAL || n->root == ROOT_GLOBAL || n->root == ROOT_CLASS;
 }
 
+#define RESULTS_OF_MAP "result_iterator" /* Executor.map() is in it until all results were taken */
+
 /*
  * Objects of Python's own library that keep tensors in a part of theirs which no program is to touch: what to do instead. The text
  * goes around the object's name, where it has one.
@@ -90,52 +92,57 @@ static const struct owner {
 	uint8_t entry; /* kind of what it has them in, TFMT_KIND_OTHER where that tells nothing */
 	bool is_named;
 	const char *before, *after;
+	const char *function; /* whose variables have it; NULL: that tells nothing */
 } owners[] = {
-	{ "itertools.cycle", TFMT_KIND_LIST, true, "while True: yield from x, in place of itertools.cycle(x) in ", "," },
-	{ "Queue", TFMT_KIND_DEQUE, true, "a maxsize, or a smaller one, for the queue.Queue() in ", "" },
-	{ "LogRecord", TFMT_KIND_TUPLE, false, "x.item(), or str(x), in place of x in what is logged", "" },
-	{ "MagicMock", TFMT_KIND_LIST, true, "", ".reset_mock(), or a plain stub in its place: a mock keeps all that it is called with," },
-	{ "WeakKeyDictionary", TFMT_KIND_DICT, true, "no reference from the values of ",
-	  " to their own keys, or a weakref: it keeps the key alive," },
+	{ "itertools.cycle", TFMT_KIND_LIST, true, "while True: yield from x, in place of itertools.cycle(x) in ", ",", NULL },
+	{ "Queue", TFMT_KIND_DEQUE, true, "a maxsize, or a smaller one, for the queue.Queue() in ", "", NULL },
+	{ "LogRecord", TFMT_KIND_TUPLE, false, "x.item(), or str(x), in place of x in what is logged", "", NULL },
+	{ "MagicMock", TFMT_KIND_LIST, true, "", ".reset_mock(), or a plain stub in its place: a mock keeps all that it is called with,", NULL },
+	{ "WeakKeyDictionary", TFMT_KIND_DICT, true, "weakref.ref(key) in place of the key in each value of ",
+	  " (each keeps its own key alive)", NULL },
 	{ "itertools._tee", TFMT_KIND_OTHER, true, "del of the unneeded iterator of itertools.tee() in ",
-	  ", or iterating its source twice, or advancing both together," },
-	{ "ExitStack", TFMT_KIND_DEQUE, true, "a with block for each, in place of ", ".enter_context() of a stack that stays open," },
-	{ "AsyncExitStack", TFMT_KIND_DEQUE, true, "an async with block for each, in place of ", ", a stack that stays open," },
-	{ "finalize", TFMT_KIND_DICT, false, "weakref.finalize() with a function that has no reference to the object itself,", "" },
-	{ "TimerHandle", TFMT_KIND_OTHER, false, "cancel() of the handle of call_later() or call_at(), once it is not wanted,", "" },
-	{ "Future", TFMT_KIND_OTHER, false, "submit() of a few at a time, as map() of an executor makes all of them ahead,", "" },
-	{ "_asyncio.Task", TFMT_KIND_OTHER, false, "cancel() of each task that is not to go on, and an end for its loop,", "" },
+	  ", or iterating its source twice, or advancing both together,", NULL },
+	{ "ExitStack", TFMT_KIND_DEQUE, true, "a with block for each, in place of ", ".enter_context() of a stack that stays open,", NULL },
+	{ "AsyncExitStack", TFMT_KIND_DEQUE, true, "an async with block for each, in place of ", ", a stack that stays open,", NULL },
+	{ "finalize", TFMT_KIND_DICT, false, "weakref.finalize() with a function that has no reference to the object itself,", "", NULL },
+	{ "TimerHandle", TFMT_KIND_OTHER, false, "cancel() of the handle of call_later() or call_at(), once it is not wanted,", "", NULL },
+	{ "Future", TFMT_KIND_OTHER, false, "submit() of a few at a time, as map() of an executor makes all of them ahead,", "", RESULTS_OF_MAP },
+	{ "Future", TFMT_KIND_OTHER, false, "del of each Future once its result() was read, or a function that returns only what is used,", "", NULL },
+	{ "_asyncio.Task", TFMT_KIND_OTHER, false, "cancel() of each task that is not to go on, and an end for its loop,", "", NULL },
 };
 
-/* Is the step an object of the class, or the class itself? Those that are written in C have their module's name before it. */
+/*
+ * Is the step an object of the class, or the class itself, by its name or as that of the object before it? Those that are written in C
+ * have their module's name before it.
+ */
 static bool is_owner(const struct objectway *w, uint32_t i, const char *class_name)
 {
 	if (w->step[i]->kind == TFMT_KIND_CLASS)
-		return w->step[i]->name && !strcmp(w->step[i]->name, class_name);
+		return (w->step[i]->name && !strcmp(w->step[i]->name, class_name)) ||
+		       (i && w->step[i]->edge == TFMT_EDGE_MEMBER && objectway_is_of_class(w, i - 1, class_name));
 	return strchr(class_name, '.') ? !strcmp(w->step[i]->class_name, class_name) : objectway_is_of_class(w, i, class_name);
 }
 
-/* Which of them is the step before this one, with this as what it has them in? NULL: none. */
-static const struct owner *owner_at(const struct objectway *w, uint32_t i)
+/* Which of them is the step before this one, with this as what it has them in? `function`: whose variables lead here. NULL: none. */
+static const struct owner *owner_at(const struct objectway *w, uint32_t i, const char *function)
 {
 	for (size_t k = 0; k < sizeof(owners) / sizeof(*owners); k++)
-		if ((owners[k].entry == TFMT_KIND_OTHER || w->step[i]->kind == owners[k].entry) && is_owner(w, i - 1, owners[k].class_name))
+		if ((owners[k].entry == TFMT_KIND_OTHER || w->step[i]->kind == owners[k].entry) && is_owner(w, i - 1, owners[k].class_name) &&
+		    (!owners[k].function || (function && strstr(function, owners[k].function))))
 			return &owners[k];
 	return NULL;
 }
 
-/* The nearest of them that leads to the group, and what it is called. NULL: none does. */
-static const struct owner *find_owner(struct objectname *n, const struct namegroup *g)
+/* The nearest of them that leads to it, and what it is called. NULL: none does. */
+static const struct owner *find_owner(struct objectname *n, const struct named *named)
 {
-	const struct tfmt_census *c = g->is_named ? g->named.census->census : NULL;
+	const struct tfmt_census *c = named->census->census;
 	const struct owner *o = NULL;
 	struct objectway w;
 
-	if (!c)
-		return NULL;
-	objectway_find(&w, c, g->named.object);
+	objectway_find(&w, c, named->object);
 	for (uint32_t i = w.nr; i-- > 1 && !o;) {
-		o = owner_at(&w, i);
+		o = owner_at(&w, i, named->name.function);
 		if (o)
 			objectname_find(n, c, w.id[i - 1]);
 	}
@@ -149,17 +156,24 @@ const char *letgo_waiting(const struct namegroup *g)
 	if (g->is_named && objectway_through(g->named.census->census, g->named.object, "_tee"))
 		return "itertools.tee()";
 	/* Of Executor.map(): futures that a program has in a list of its own may be done with. */
-	return function && strstr(function, "result_iterator") ? "an executor" : NULL;
+	return function && strstr(function, RESULTS_OF_MAP) ? "an executor" : NULL;
 }
 
 const char *letgo_of_owner(char *buf, size_t size, const struct namegroup *g)
 {
+	return g->is_named ? letgo_of_object(buf, size, &g->named, NULL) : NULL;
+}
+
+const char *letgo_of_object(char *buf, size_t size, const struct named *named, const char **class_name)
+{
 	struct objectname n;
-	const struct owner *o = find_owner(&n, g);
+	const struct owner *o = find_owner(&n, named);
 
 	if (!o)
 		return NULL;
 	snprintf(buf, size, "%s%s%s", o->before, o->is_named ? n.text : "", o->after);
+	if (class_name)
+		*class_name = o->class_name;
 	return buf;
 }
 
@@ -314,4 +328,16 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 	if (!letgo_is_hook(&hook, g))
 		return text;
 	return let_go_of_hook(buf, size, text, &hook, g->blocks == 1 || (keeper_has_entries(&k) && 2 * k.length >= g->blocks));
+}
+
+const char *letgo_alone(char *buf, size_t size, const struct namegroup *g, bool of_graph)
+{
+	size_t len;
+
+	if (!letgo_text(buf, size, g, of_graph))
+		return NULL;
+	len = strlen(buf);
+	if (len && buf[len - 1] == ',')
+		buf[len - 1] = 0;
+	return buf;
 }

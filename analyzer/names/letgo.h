@@ -12,8 +12,14 @@
  */
 const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool of_graph);
 
+/* The same where nothing is said after it: without the comma that it may end with. */
+const char *letgo_alone(char *buf, size_t size, const struct namegroup *g, bool of_graph);
+
 /* The same of containers that are no more than a part of what the program knows: a queue's, an iterator's. */
 const char *letgo_of_owner(char *buf, size_t size, const struct namegroup *g);
+
+/* Of one object, with the class of that container, unless class_name is NULL. */
+const char *letgo_of_object(char *buf, size_t size, const struct named *named, const char **class_name);
 
 /* What keeps it for an iterator that has yet to take it: "itertools.tee()"; NULL: nothing that is known to. */
 const char *letgo_waiting(const struct namegroup *g);

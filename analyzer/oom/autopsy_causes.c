@@ -229,7 +229,6 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_say_whole(a, f);
 		autopsy_say_alike(a, f);
 		autopsy_say_pairs(a, f);
-		autopsy_say_samples(a, f);
 		autopsy_say_line(a, f);
 		autopsy_say_models(a, f);
 		autopsy_say_largest(a, f);
@@ -258,6 +257,7 @@ const struct autopsy_cause autopsy_causes[] = {
 	{ VERDICT_CYCLE, "cycle", autopsy_is_cycle, AUTOPSY_HELD, CERTAINTY_PROVEN, false, false },
 	{ VERDICT_EXCEPTION, "exception", autopsy_is_exception, AUTOPSY_HELD, CERTAINTY_PROVEN, false, false },
 	{ VERDICT_KV_CACHE, "kv_cache", autopsy_is_kv_cache, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
+	{ VERDICT_TOO_BIG, "sample_gradients", autopsy_is_sample_gradients, AUTOPSY_HELD, CERTAINTY_PROVEN, false, false },
 	{ VERDICT_LEAK, "growing_tensor", autopsy_is_growing_tensor, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
 	{ VERDICT_GRAPH_RETENTION, "traceback", autopsy_is_traceback, AUTOPSY_HELD, CERTAINTY_LIKELY, false, false },
 	{ VERDICT_GRAPH_RETENTION, "evaluation", autopsy_is_evaluation, AUTOPSY_HELD, CERTAINTY_PROVEN, false, false },

@@ -35,8 +35,12 @@ bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_regular_leak(const struct autopsy *a, struct autopsy_finding *f);
 
-/* An older model that is kept beside the newest (autopsy_older.c); state of older optimizers (autopsy_olderstates.c). */
+/* An older model that is kept beside the newest (autopsy_older.c); what else is kept though it is made anew, or used no more
+ * (autopsy_olderstates.c). */
 bool autopsy_is_older_model(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_left_in_optimizer(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_model_of_owner(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_made_anew(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_older_optimizers(const struct autopsy *a, struct autopsy_finding *f);
 
 /* Graphs of the model's calls that no backward pass has used up (autopsy_graphs.c). */
@@ -104,6 +108,9 @@ void autopsy_say_nested(const struct autopsy *a, struct autopsy_finding *f);
 /* Has one checkpoint() recomputed most of it? Then it covers too much. */
 void autopsy_say_recomputed(const struct autopsy *a, struct autopsy_finding *f);
 
+/* Is most of what is there gradients of single samples, one for each parameter? (autopsy_shapes.c) */
+bool autopsy_is_sample_gradients(const struct autopsy *a, struct autopsy_finding *f);
+
 /* Is most of it for pairs of the batch's samples? (autopsy_shapes.c) */
 void autopsy_say_pairs(const struct autopsy *a, struct autopsy_finding *f);
 
@@ -112,6 +119,9 @@ void autopsy_say_pairs(const struct autopsy *a, struct autopsy_finding *f);
  * Then what is to be done where no pairs are meant, or not all of them.
  */
 uint64_t autopsy_square_of(const struct autopsy *a, int64_t block);
+
+/* Of [n, n, n] likewise: a value for each three of n rows. */
+uint64_t autopsy_cube_of(const struct autopsy *a, int64_t block);
 void autopsy_advise_square(const struct autopsy *a, struct autopsy_finding *f, uint64_t rows);
 
 /* Has the batch as many rows as before, and are they longer than any then? */
@@ -119,9 +129,6 @@ void autopsy_say_longer_rows(const struct autopsy *a, struct autopsy_finding *f)
 
 /* Does an operation, by ATen's name, compute each element of its result of one? It can as well be written in its place. */
 bool autopsy_is_pointwise(const char *operation);
-
-/* Are most of what is there gradients of each sample, one for each parameter? */
-void autopsy_say_samples(const struct autopsy *a, struct autopsy_finding *f);
 
 /* A tensor of so many bytes in parts, as large as what went through before; `went`: how many bytes that was, 0: not known. */
 void autopsy_advise_parts(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes, uint64_t went);

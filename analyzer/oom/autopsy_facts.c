@@ -16,6 +16,22 @@ const struct lives_fates *autopsy_fates(const struct autopsy *a, size_t block)
 	return moment_fates(&a->moment, block);
 }
 
+uint64_t autopsy_nr_freed(const struct autopsy *a, size_t place)
+{
+	const struct lives_fates *fates, *before = NULL;
+	uint64_t nr = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		if (a->block[i].place != place)
+			continue;
+		fates = autopsy_fates(a, i);
+		for (int k = 0; fates && fates != before && k < NR_FATES; k++)
+			nr += fates->nr[k];
+		before = fates;
+	}
+	return nr;
+}
+
 bool autopsy_matters(const struct autopsy *a, uint64_t bytes)
 {
 	return bytes >= a->lacking && bytes >= a->failure->allocated / MATTERS_PART;

@@ -18,6 +18,9 @@ const struct group *autopsy_group(const struct autopsy *a, size_t block);
 /* How blocks like this one have fared so far; NULL: none has been freed. */
 const struct lives_fates *autopsy_fates(const struct autopsy *a, size_t block);
 
+/* How many of a place's stacks' tensors were freed so far. */
+uint64_t autopsy_nr_freed(const struct autopsy *a, size_t place);
+
 /* Is it enough to matter: a part of what is allocated that can be told from noise, and what was lacking? */
 bool autopsy_matters(const struct autopsy *a, uint64_t bytes);
 
@@ -63,6 +66,12 @@ void autopsy_at_call(const struct autopsy *a, struct autopsy_finding *f, size_t 
 void autopsy_at_making(const struct autopsy *a, struct autopsy_finding *f, size_t block);
 void autopsy_at_group(const struct autopsy *a, struct autopsy_finding *f, const struct group *g);
 void autopsy_at_request(const struct autopsy *a, struct autopsy_finding *f);
+
+/* Was it made within one of torch.func's that takes a chunk_size? Which, and the program's line that called it. */
+bool autopsy_has_chunks(const struct autopsy *a, uint32_t python_stack, const char **function, struct stack_frame *line);
+
+/* At the request; where that was made within vmap() or grad(), called at the program's line that called the outermost of them. */
+void autopsy_at_transform(const struct autopsy *a, struct autopsy_finding *f);
 
 /* Does nothing but autograd hold a block? No object of Python's holds its tensor, or no variable of the program led to one. */
 bool autopsy_is_held_by_graph(const struct autopsy *a, size_t block);

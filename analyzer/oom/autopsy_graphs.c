@@ -78,6 +78,40 @@ static bool is_in_evaluation_mode(const struct autopsy *a, struct autopsy_findin
 	return true;
 }
 
+/* How many tensors that were made as this block was, of whatever size, were freed so far. */
+static uint64_t nr_freed_of_stack(const struct autopsy *a, size_t block)
+{
+	const struct books *books = a->device->process->books;
+	const struct lives *lives = a->device->process->lives;
+	uint64_t nr = 0;
+
+	for (uint32_t i = 0; i < books_nr_groups(books) && i < lives->nr_fates; i++) {
+		const struct group *g = books_group(books, i);
+
+		for (int k = 0; g->tensor && g->python_stack == autopsy_group(a, block)->python_stack && k < NR_FATES; k++)
+			nr += lives->fates[i].nr[k];
+	}
+	return nr;
+}
+
+/*
+ * No backward pass has ever begun, and what calls before had saved for one was let go of: nobody will go back. A training that
+ * has yet to begin, or sums up losses for one pass, keeps it.
+ */
+static bool is_never_gone_back(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct opengraphs *g = &a->patterns.open;
+
+	if (!g->nr_blocks || !autopsy_matters(a, g->bytes) || nr_freed_of_stack(a, g->largest) < OPEN_CALLS_MIN)
+		return false;
+	f->bytes = g->bytes;
+	autopsy_at_call(a, f, g->largest);
+	autopsy_say(f, SAID(graph_is_unused, fact_bytes("bytes", g->bytes)));
+	autopsy_evidence(f, SAID(graphs_were_let_go, NO_FACTS));
+	autopsy_advise(f, SAID(inference_advice, fact_bytes("bytes", g->bytes)));
+	return true;
+}
+
 /* Training has had backward passes, and this code never one: by the model's mode, or by what it does. */
 bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f)
 {
@@ -86,7 +120,7 @@ bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f)
 	bool is_consumed;
 
 	if (!a->failure->nr_begun) /* some train a model in evaluation mode, and backward may have been to come */
-		return false;
+		return is_never_gone_back(a, f);
 	if (!g->nr_blocks || g->is_consumed || !autopsy_matters(a, g->bytes))
 		return false;
 	if (is_in_evaluation_mode(a, f, g))
@@ -129,7 +163,11 @@ bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding 
 				 fact_count("passes", a->failure->nr_begun)));
 	if (g->input_bytes >= f->bytes / GRAPH_BATCHES_PART)
 		autopsy_evidence(f, SAID(graphs_have_batches, fact_bytes("batches", g->input_bytes)));
-	autopsy_advise(f, SAID(graphs_advice, fact_bytes("freed", f->bytes - f->bytes / g->nr_calls)));
+	/* What never went back, and has a model that evaluates, is no training. */
+	if (!a->failure->nr_begun && is_of_evaluation(a, g->largest))
+		autopsy_advise(f, SAID(inference_advice, fact_bytes("bytes", f->bytes)));
+	else
+		autopsy_advise(f, SAID(graphs_advice, fact_bytes("freed", f->bytes - f->bytes / g->nr_calls)));
 	return true;
 }
 

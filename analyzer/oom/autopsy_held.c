@@ -87,6 +87,22 @@ static uint64_t bytes_in_graphs(const struct autopsy *a, enum objectname_root ro
 	return bytes;
 }
 
+/* The largest block that steps before have left in graphs. */
+static size_t largest_in_graphs(const struct autopsy *a)
+{
+	size_t largest = 0;
+	bool has_any = false;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		if (!kepttensors_is_of_step(&a->moment, i) || !autopsy_is_held_by_graph(a, i))
+			continue;
+		if (!has_any || a->categories.block[i].life.size > a->categories.block[largest].life.size)
+			largest = i;
+		has_any = true;
+	}
+	return largest;
+}
+
 /* The frame whose variables the traceback holds. */
 static void say_frame(struct autopsy_finding *f, const struct objectname *n)
 {
@@ -124,7 +140,10 @@ bool autopsy_is_exception(const struct autopsy *a, struct autopsy_finding *f)
 	is = explains(a, &h) && !is_more_of_attempt(a, h.bytes);
 	if (is) {
 		f->bytes = h.bytes;
-		autopsy_at_place(a, f, a->block[h.largest].place);
+		if (2 * graphs > h.bytes)
+			autopsy_at_call(a, f, largest_in_graphs(a));
+		else
+			autopsy_at_place(a, f, a->block[h.largest].place);
 		autopsy_say(f, SAID(exception_holds, fact_bytes("bytes", h.bytes)));
 		if (graphs)
 			autopsy_evidence(f, SAID(exception_graphs, fact_bytes("bytes", graphs)));

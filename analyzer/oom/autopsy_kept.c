@@ -307,12 +307,67 @@ bool autopsy_is_retained_graph(const struct autopsy *a, struct autopsy_finding *
 	return true;
 }
 
+/*
+ * Passes without an update between them are of one step, however many: as of a loop that looks into a model which has been trained.
+ * What holds their graphs is of many passes itself, and leads to as many nodes: what each of a loop within the step replaces is not.
+ */
+static uint32_t passes_of(const struct autopsy *a, const struct namegroup *g)
+{
+	uint32_t pass = 0, nr = 0;
+	struct named named;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct life *life = &a->categories.block[i].life;
+
+		if (life->birth.ordinal < a->step_ordinal || (nr && life->birth.nr_begun == pass) ||
+		    !namedblocks_name(&named, a->device->process, life, LIVES_OOM) || strcmp(named.name.pattern, g->named.name.pattern))
+			continue;
+		pass = life->birth.nr_begun;
+		nr++;
+	}
+	return nr;
+}
+
+static bool is_held_since_update(const struct autopsy *a, struct autopsy_finding *f)
+{
+	uint32_t nr_whole = a->failure->nr_begun - (a->failure->phase == PHASE_BACKWARD), pass = 0, nr_passes = 0, nr = 0;
+	uint64_t *of, bytes = 0;
+	size_t most = 0;
+	bool applies;
+
+	if (!a->graph_holder || passes_of(a, a->graph_holder) < KEPT_STEPS_MIN)
+		return false;
+	of = heap_alloc(a->nr_places + 1, sizeof(*of));
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+		size_t place = a->block[i].place;
+
+		if (!moment_is_in_graph(&a->moment, i) || b->life.birth.ordinal < a->step_ordinal || b->life.birth.nr_begun >= nr_whole)
+			continue;
+		nr_passes += !nr || b->life.birth.nr_begun != pass;
+		pass = b->life.birth.nr_begun;
+		bytes += b->life.size;
+		of[place] += b->life.size;
+		most = of[place] > of[most] ? place : most;
+		nr++;
+	}
+	applies = nr_passes >= KEPT_STEPS_MIN && a->graph_holder->nodes >= nr && autopsy_matters(a, bytes);
+	if (applies) {
+		f->bytes = bytes;
+		autopsy_at_call(a, f, a->place[most].largest);
+		autopsy_say(f, SAID(graphs_since_update, fact_bytes("bytes", bytes), fact_count("passes", nr_passes)));
+		autopsy_advise(f, SAID(detach_advice, fact_bytes("less", bytes)));
+	}
+	free(of);
+	return applies;
+}
+
 bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct kept_graphs g;
 
 	if (!find_kept_graphs(a, &g))
-		return false;
+		return is_held_since_update(a, f);
 	say_kept_graphs(a, f, &g, SAID(graphs_held, fact_bytes("bytes", g.bytes), fact_count("steps", g.nr_steps)));
 	if (say_cycles(a, f, g.bytes) || say_gradients(a, f, g.bytes))
 		return true;
@@ -419,7 +474,8 @@ static bool find_leak(const struct autopsy *a, struct autopsy_finding *f, keeps_
 bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct autopsy_finding older = *f;
-	bool has_older = autopsy_is_older_model(a, &older) || autopsy_is_older_optimizers(a, &older);
+	bool has_older = autopsy_is_left_in_optimizer(a, &older) || autopsy_is_model_of_owner(a, &older) || autopsy_is_older_model(a, &older) ||
+			 autopsy_is_older_optimizers(a, &older) || autopsy_is_made_anew(a, &older);
 	bool has_kept = find_leak(a, f, kepttensors_are_kept_on);
 
 	if (has_older && (!has_kept || older.bytes >= f->bytes))

@@ -277,7 +277,9 @@ static void say_another(const struct autopsy *a, struct autopsy_finding *f, int6
 
 bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 {
-	uint64_t was = before(a, a->failure->python_stack), most = 0, block_was = 0, rows;
+	uint64_t was = before(a, a->failure->python_stack), most = 0, block_was = 0, rows, threes;
+	struct stack_frame line;
+	const char *function;
 	int64_t best = -1;
 
 	if (a->step <= STEPS_BEFORE_MIN)
@@ -303,22 +305,29 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_at_place(a, f, a->block[best].place);
 	/* A model's own line goes through in every step: what is out of line is who calls it. */
 	f->has_caller |= autopsy_call_line_of_pass(a, best < 0 ? a->failure->python_stack : autopsy_group(a, best)->python_stack, &f->caller);
+	f->has_caller &= !sourceline_is_same_call(&f->caller, &f->site);
 	was = best < 0 ? was : block_was;
 	if (!was)
 		was = before_at_line(a, &f->site, computation_began(a, &f->site, most, best < 0 ? a->failure->ordinal :
 											   a->categories.block[best].life.birth.ordinal));
 	rows = autopsy_square_of(a, best);
+	threes = autopsy_cube_of(a, best);
 	autopsy_say(f, SAID(spike_of_step, fact_step("step", a->step), fact_bytes("bytes", most),
-			    fact_if(rows, fact_count("rows", rows))));
+			    fact_if(rows, fact_count("rows", rows)), fact_if(threes, fact_count("threes", threes))));
 	if (was)
 		autopsy_evidence(f, SAID(spike_was_less, fact_bytes("before", was),
 					 fact_ratio("times", (double)most / (double)was)));
 	else
 		autopsy_evidence(f, SAID(spike_is_first, fact_count("steps", a->step - 1)));
 	say_another(a, f, best);
+	if (autopsy_has_chunks(a, best < 0 ? a->failure->python_stack : autopsy_group(a, best)->python_stack, &function, &line))
+		autopsy_advise(f, SAID(chunks_advice, fact_name("function", function), fact_site("site", &line),
+				       fact_flag("is_jacobian", !strcmp(function, "jacrev"))));
 	autopsy_advise_parts(a, f, most, was);
 	if (rows)
 		autopsy_advise_square(a, f, rows);
+	if (threes)
+		autopsy_advise_first(f, SAID(threes_advice, fact_count("rows", threes), fact_site("site", &f->site)));
 	autopsy_advise_narrower(a, f);
 	return true;
 }

@@ -16,28 +16,35 @@ static bool same_function(const struct stack_frame *a, const struct stack_frame 
 	return same_text(a->file, b->file) && same_text(a->function, b->function);
 }
 
-/* The frame outside of the outermost module's call, in a backward pass of the forward's that it goes back through, if asked; -1: none called one. */
-static int behind_modules(const struct stack *stack, bool of_forward)
+/*
+ * The frame that called the outermost function of a part of PyTorch, in a backward pass of the forward's that it goes back through, if
+ * asked; -1: there is none of that part.
+ */
+static int caller_of(const struct stack *stack, const char *part, bool of_forward)
 {
 	int last = -1;
 
 	for (uint32_t i = 0; i < stack->nr_frames && (of_forward || !stack->frame[i].from_forward); i++) {
 		const char *file = stack->frame[i].python ? stack->frame[i].file : NULL;
 
-		if (file && strstr(file, "/torch/nn/modules/module.py"))
+		if (file && strstr(file, part))
 			last = (int)i;
 	}
 	return last < 0 ? -1 : last + 1;
 }
 
-static bool find_call_line(const struct autopsy *a, uint32_t python_stack, bool of_forward, struct stack_frame *out)
+#define MODULES "/torch/nn/modules/module.py"
+#define TRANSFORMS "/torch/_functorch/" /* vmap(), grad() and their like */
+
+static bool find_call_line(const struct autopsy *a, uint32_t python_stack, const char *part, bool of_forward,
+			   struct stack_frame *out)
 {
 	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	struct stack stack = { 0 };
 	int from, line;
 
 	stack_expand(&stack, &source, python_stack, 0);
-	from = behind_modules(&stack, of_forward);
+	from = caller_of(&stack, part, of_forward);
 	line = from < 0 ? -1 : stack_program(&stack, from);
 	if (line >= 0)
 		*out = stack.frame[line];
@@ -47,12 +54,47 @@ static bool find_call_line(const struct autopsy *a, uint32_t python_stack, bool 
 
 bool autopsy_call_line(const struct autopsy *a, uint32_t python_stack, struct stack_frame *out)
 {
-	return find_call_line(a, python_stack, false, out);
+	return find_call_line(a, python_stack, MODULES, false, out);
 }
 
 bool autopsy_call_line_of_pass(const struct autopsy *a, uint32_t python_stack, struct stack_frame *out)
 {
-	return find_call_line(a, python_stack, true, out);
+	return find_call_line(a, python_stack, MODULES, true, out);
+}
+
+bool autopsy_has_chunks(const struct autopsy *a, uint32_t python_stack, const char **function, struct stack_frame *line)
+{
+	static const char *const names[] = { "jacrev", "vmap" };
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
+	struct stack stack = { 0 };
+	int at = -1;
+
+	stack_expand(&stack, &source, python_stack, 0);
+	for (size_t k = 0; k < sizeof(names) / sizeof(*names) && at < 0; k++)
+		for (uint32_t i = 0; i < stack.nr_frames && at < 0; i++) {
+			const struct stack_frame *f = &stack.frame[i];
+
+			if (f->python && f->file && f->function && strstr(f->file, TRANSFORMS) &&
+			    !strncmp(f->function, names[k], strlen(names[k]))) {
+				*function = names[k];
+				at = stack_program(&stack, (int)i);
+			}
+		}
+	if (at >= 0)
+		*line = stack.frame[at];
+	stack_release(&stack);
+	return at >= 0;
+}
+
+void autopsy_at_transform(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct stack_frame line;
+
+	autopsy_at_request(a, f);
+	if (!find_call_line(a, a->failure->python_stack, TRANSFORMS, true, &line))
+		return;
+	f->caller = line;
+	f->has_caller = true;
 }
 
 static void find_caller(const struct autopsy *a, struct autopsy_finding *f, uint32_t python, uint32_t native,
@@ -64,7 +106,7 @@ static void find_caller(const struct autopsy *a, struct autopsy_finding *f, uint
 
 	stack_expand(&stack, &source, python, native);
 	site = stack_site(&stack);
-	from = of_model && site >= 0 ? behind_modules(&stack, false) : -1;
+	from = of_model && site >= 0 ? caller_of(&stack, MODULES, false) : -1;
 	if (site >= 0 && stack.frame[site].python)
 		caller = stack_program(&stack, from > site ? from : site);
 	f->has_caller = caller > site;

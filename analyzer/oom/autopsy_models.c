@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Not causes: that modules of a kind are nested in one another, as adapters around adapters; that many models of one class hold more than any line, as of a population or of one for each customer. */
+/* Cause: models that nothing but an object of Python's own leads to. Not causes: that modules of a kind are nested in one another, as adapters around adapters; that many models of one class hold more than any line, as of a population or of one for each customer. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/heap.h"
+#include "analyzer/names/letgo.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/autopsy_holder.h"
 #include "analyzer/oom/oom_thresholds.h"
@@ -163,6 +164,42 @@ void autopsy_say_models(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_advise(f, SAID(models_alike_advice, fact_bytes("each", bytes / nr)));
 	}
 	free(model);
+}
+
+/* ---- models that a part of Python's own keeps -------------------------------------------------- */
+
+bool autopsy_is_model_of_owner(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct model *model = heap_alloc(a->categories.nr_blocks + 1, sizeof(*model));
+	size_t nr = a->device->process->names ? find_models(model, a) : 0, nr_kept = 0;
+	const char *class_name = NULL;
+	char code[OBJECTNAME_MAX];
+	size_t largest = 0;
+	uint64_t bytes = 0;
+	bool applies;
+
+	for (size_t i = 0; i < nr; i++) {
+		struct named named;
+
+		if (!namedblocks_name(&named, a->device->process, &a->categories.block[model[i].largest].life, LIVES_OOM) ||
+		    !letgo_of_object(code, sizeof(code), &named, &class_name))
+			continue;
+		largest = model[i].largest;
+		bytes += model[i].bytes;
+		nr_kept++;
+	}
+	applies = nr_kept > 1 && autopsy_matters(a, bytes);
+	if (applies) {
+		f->bytes = bytes;
+		f->has_holder = true;
+		f->certainty = CERTAINTY_PROVEN;
+		autopsy_at_making(a, f, largest);
+		autopsy_say(f, SAID(models_of_owner, fact_bytes("bytes", bytes), fact_count("models", nr_kept), fact_name("owner", class_name)));
+		autopsy_advise(f, SAID(let_go_advice, fact_name("code", code), fact_if(f->has_caller, fact_site("site", &f->caller)),
+				       fact_bytes("bytes", bytes)));
+	}
+	free(model);
+	return applies;
 }
 
 /* ---- adapters around adapters ------------------------------------------------------------------ */

@@ -182,23 +182,6 @@ static void add_holding(struct holding *h, const struct life *life)
 	h->bytes += life->size;
 }
 
-/* How many of a place's stacks' tensors were freed so far. */
-static uint64_t nr_freed(const struct autopsy *a, size_t place)
-{
-	const struct lives_fates *fates, *before = NULL;
-	uint64_t nr = 0;
-
-	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		if (a->block[i].place != place)
-			continue;
-		fates = autopsy_fates(a, i);
-		for (int k = 0; fates && fates != before && k < NR_FATES; k++)
-			nr += fates->nr[k];
-		before = fates;
-	}
-	return nr;
-}
-
 /* Of a line that lets go of others: what has outlived all of those. */
 struct outliving {
 	uint64_t bytes;
@@ -235,17 +218,26 @@ static bool is_spread(const struct holding *h)
 	return h->nr_calls >= OUTPUTS_MIN && (uint64_t)h->longest_run * h->nr_calls <= RUN_TIMES * (uint64_t)h->nr;
 }
 
+/* Was the request for one more of a line that keeps them in the same way, or of this line itself? */
+static bool is_for_one_more(const struct autopsy *a, const struct holding *of)
+{
+	for (size_t i = 0; i < a->nr_places; i++)
+		if (sourceline_is_same_call(&a->site, &a->place[i].frame))
+			return is_spread(&of[i]);
+	return false;
+}
+
 /*
  * Does the program still do what keeps them? Then what failed was asked for about as often before, but for what is there
- * of the call at hand, or it is the line itself. A data set that is complete is followed by something new.
+ * of the call at hand, or it is one more of them. A data set that is complete is followed by something new.
  */
-static bool is_still_kept(const struct autopsy *a, const struct holding *h, size_t place)
+static bool is_still_kept(const struct autopsy *a, const struct holding *of, const struct holding *h)
 {
 	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
 	int64_t nr = 0;
 
-	if (sourceline_is_same_call(&a->site, &a->place[place].frame))
+	if (is_for_one_more(a, of))
 		return true;
 	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
 		const struct group *g = books_group(books, i);
@@ -305,8 +297,8 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 			most = one;
 	}
 	place = (size_t)(most - of);
-	freed = nr_freed(a, place);
-	applies = is_spread(most) && autopsy_matters(a, most->bytes) && is_still_kept(a, most, place);
+	freed = autopsy_nr_freed(a, place);
+	applies = is_spread(most) && autopsy_matters(a, most->bytes) && is_still_kept(a, of, most);
 	if (applies && freed >= most->nr) {
 		some = find_outliving(a, place);
 		applies = some.nr >= OUTPUTS_MIN && autopsy_matters(a, some.bytes);

@@ -4,6 +4,7 @@
 
 #include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
+#include "analyzer/names/groupkeeper.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
 
@@ -101,6 +102,20 @@ static void say_graphs(const struct autopsy *a, struct autopsy_finding *f)
 }
 
 /*
+ * Where others of the line are gone, the pieces are theirs: what one container still has between them can be copied into one tensor, on
+ * the CPU where there is no room for that.
+ */
+static void advise_copy(const struct autopsy *a, struct autopsy_finding *f, const struct autopsy_place *place)
+{
+	struct keeper k, next;
+
+	if (place->named && autopsy_nr_freed(a, (size_t)(place - a->place)) >= place->blocks &&
+	    groupkeeper_nearest(&k, &next, place->named) && keeper_has_entries(&k) && 2 * k.length >= place->blocks)
+		autopsy_advise(f, SAID(pieces_copy_advice, fact_name("holder", groupkeeper_name(place->named, &k.name)),
+				       fact_bytes("bytes", place->bytes), fact_flag("by_host", place->bytes > a->failure->free)));
+}
+
+/*
  * PyTorch has given back what it could before it failed: what is still cached lies between live blocks. It does so for
  * requests of its own only.
  */
@@ -139,6 +154,7 @@ bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f
 		autopsy_at_place(a, f, most);
 		autopsy_evidence(f, SAID(pieces_beside, fact_count("blocks", of[most].blocks),
 					 fact_bytes("largest", of[most].largest)));
+		advise_copy(a, f, &a->place[most]);
 	}
 	if (holds_it)
 		autopsy_evidence(f, SAID(pieces_driver, fact_bytes("free", x->free)));

@@ -213,7 +213,8 @@ static bool has_square(const struct autopsy *a, uint64_t n)
 	return false;
 }
 
-uint64_t autopsy_square_of(const struct autopsy *a, int64_t block)
+/* Of a block, or of the request (-1); without dimensions where it is not known. */
+static struct tfmt_shape shape_of(const struct autopsy *a, int64_t block)
 {
 	struct tfmt_shape s = { 0 };
 
@@ -221,6 +222,21 @@ uint64_t autopsy_square_of(const struct autopsy *a, int64_t block)
 		s = a->block[block].shape;
 	else if (block < 0 && a->failure->shape && !tfmt_reader_shape(a->device->process->reader, a->failure->shape, &s))
 		s.nr_dims = 0;
+	return s;
+}
+
+uint64_t autopsy_cube_of(const struct autopsy *a, int64_t block)
+{
+	struct tfmt_shape s = shape_of(a, block);
+
+	return s.nr_dims == 3 && s.dims[0] == s.dims[1] && s.dims[1] == s.dims[2] && has_rows(a, s.dims[0]) && !is_width(a, s.dims[0]) ?
+		       s.dims[0] : 0;
+}
+
+uint64_t autopsy_square_of(const struct autopsy *a, int64_t block)
+{
+	struct tfmt_shape s = shape_of(a, block);
+
 	return s.nr_dims == 2 && s.dims[0] == s.dims[1] && has_rows(a, s.dims[0]) && !is_width(a, s.dims[0]) ? s.dims[0] : 0;
 }
 
@@ -284,11 +300,14 @@ static uint64_t times_parameter(const struct tfmt_shape *s, const struct tfmt_sh
 	return 0;
 }
 
-/* Of how many samples, and of which parameters; bytes: with the request. */
+/* Of how many samples in each, and of which parameters; bytes: with the request. */
 struct samples {
 	uint64_t nr, bytes;
 	unsigned nr_shapes;
-	const struct tfmt_shape *shape[SAMPLES_SHAPES];
+	struct {
+		const struct tfmt_shape *shape;
+		uint64_t nr_tensors;
+	} of[SAMPLES_SHAPES];
 };
 
 static void add_sample(struct samples *s, const struct autopsy *a, const struct tfmt_shape *shape, uint64_t bytes)
@@ -305,15 +324,46 @@ static void add_sample(struct samples *s, const struct autopsy *a, const struct 
 		return;
 	s->nr = nr;
 	s->bytes += bytes;
-	for (unsigned i = 0; i < s->nr_shapes; i++)
-		if (times_parameter(shape, s->shape[i]))
+	for (unsigned i = 0; i < s->nr_shapes; i++) {
+		if (times_parameter(shape, s->of[i].shape)) {
+			s->of[i].nr_tensors++;
 			return;
-	if (s->nr_shapes < SAMPLES_SHAPES)
-		s->shape[s->nr_shapes++] = of;
+		}
+	}
+	if (s->nr_shapes < SAMPLES_SHAPES) {
+		s->of[s->nr_shapes].shape = of;
+		s->of[s->nr_shapes++].nr_tensors = 1;
+	}
+}
+
+static uint64_t nr_parameters(const struct autopsy *a, const struct tfmt_shape *shape)
+{
+	uint64_t nr = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		nr += a->categories.block[i].category == CATEGORY_PARAMETER && a->block[i].is_shaped &&
+		      is_same_from(&a->block[i].shape, 0, shape, 0);
+	return nr;
+}
+
+/*
+ * Of how many samples in all: where vmap() takes a chunk after the other, of those of all chunks so far. An activation may have one of
+ * the shapes as well, so the one that says the least counts.
+ */
+static uint64_t nr_samples(const struct autopsy *a, const struct samples *s)
+{
+	uint64_t least = 0;
+
+	for (unsigned i = 0; i < s->nr_shapes; i++) {
+		uint64_t nr = nr_parameters(a, s->of[i].shape), times = nr ? (s->of[i].nr_tensors + nr - 1) / nr : 1;
+
+		least = !i || times < least ? times : least;
+	}
+	return least * s->nr;
 }
 
 /* As vmap(grad(...)) makes them. An activation may have the shape of one parameter by chance, or of its positions: not of several. */
-void autopsy_say_samples(const struct autopsy *a, struct autopsy_finding *f)
+bool autopsy_is_sample_gradients(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct samples s = { 0 };
 	struct tfmt_shape asked;
@@ -323,9 +373,14 @@ void autopsy_say_samples(const struct autopsy *a, struct autopsy_finding *f)
 	for (size_t i = 0; i < a->categories.nr_blocks; i++)
 		if (a->block[i].is_shaped && a->categories.block[i].life.birth.phase == PHASE_BACKWARD)
 			add_sample(&s, a, &a->block[i].shape, a->categories.block[i].life.size);
-	if (s.nr_shapes == SAMPLES_SHAPES && 2 * s.bytes > a->failure->allocated + a->failure->asked)
-		autopsy_say(f, SAID(samples_have_gradients, fact_count("samples", s.nr), fact_bytes("bytes", s.bytes),
-				    fact_bytes("asked", a->failure->asked)));
+	if (s.nr_shapes < SAMPLES_SHAPES || 2 * s.bytes <= a->failure->allocated + a->failure->asked)
+		return false;
+	f->bytes = s.bytes;
+	autopsy_at_transform(a, f);
+	autopsy_say(f, SAID(samples_have_gradients, fact_count("samples", nr_samples(a, &s)), fact_bytes("bytes", s.bytes),
+			    fact_bytes("asked", a->failure->asked)));
+	autopsy_advise(f, SAID(samples_advice, fact_site("site", f->has_caller ? &f->caller : &f->site)));
+	return true;
 }
 
 bool autopsy_is_input_shape(const struct autopsy *a, struct autopsy_finding *f)

@@ -43,7 +43,10 @@ static enum frag_when moment_of(enum frag_harm which)
 /* Where most of a GPU stands empty, what lies in pieces costs nothing. */
 static bool is_scarce(const struct frag_view *v)
 {
-	return frag_is_scarce(v->d->moment[FRAG_PEAK].figures.reserved, v->device->capacity_bytes);
+	const struct frag_figures *f = &v->d->moment[FRAG_PEAK].figures;
+
+	/* What lies in segments that are wholly free is given back before a request fails. */
+	return frag_is_scarce(f->reserved - f->empty_cache, v->device->capacity_bytes);
 }
 
 /* Does the finding that too much is stuck say more than the others? */

@@ -187,7 +187,7 @@ static bool print_cause_name(struct emit *e, const struct replay_device *d, cons
 		print_wrapped(e, "  ", "    ", print_named(text, sizeof(text), only));
 		if (print_lengths(text, sizeof(text), d->process->names, only))
 			emit_text(e, "  %s", text);
-		if (letgo_text(text, sizeof(text), only, false))
+		if (letgo_alone(text, sizeof(text), only, false))
 			print_wrapped(e, "  let go by ", "    ", text);
 	}
 	namegroups_release(&names);
@@ -254,9 +254,9 @@ static bool is_let_go(const struct stepgrowth_cause *c)
 	return c->is_let_go && !c->fills_up;
 }
 
-static bool levels_off(const struct stepgrowth_cause *c)
+static bool is_offset(const struct stepgrowth_cause *c)
 {
-	return c->levels_off;
+	return c->is_offset;
 }
 
 static bool follows_batch(const struct stepgrowth_cause *c)
@@ -280,7 +280,7 @@ static void print_notes(struct emit *e, const struct replay *m, const struct rep
 	print_apart(e, m, d, g, is_let_go);
 	print_apart(e, m, d, g, follows_batch);
 	print_apart(e, m, d, g, fills_up);
-	print_apart(e, m, d, g, levels_off);
+	print_apart(e, m, d, g, is_offset);
 	if (nr)
 		print_said(e, stepgrowth_small_note(g, nr, sum));
 	if (g->nr_findings && g->by == STEPGROWTH_BY_CALL)
@@ -442,7 +442,7 @@ static void json_cause(struct emit *e, const struct replay *m, const struct repl
 	emit_bool(e, "follows_batch", NULL, c->follows_batch);
 	emit_bool(e, "let_go", NULL, c->is_let_go);
 	emit_bool(e, "fills_up", NULL, c->fills_up);
-	emit_bool(e, "levels_off", NULL, c->levels_off);
+	emit_bool(e, "offset", NULL, c->is_offset);
 	emit_string(e, "certainty", NULL, certainty_name(c->certainty));
 	json_kept_by(e, m, p, c);
 	json_cause_name(e, d, c);

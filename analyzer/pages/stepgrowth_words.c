@@ -99,8 +99,8 @@ struct said stepgrowth_apart_note(const struct stepgrowth *g, const struct stepg
 
 	if (c->fills_up)
 		return SAID(note_fills_up, rate, each, at);
-	if (c->levels_off)
-		return SAID(note_levels_off, rate, each, at);
+	if (c->is_offset)
+		return SAID(note_offset, rate, each, at);
 	return c->is_let_go ? SAID(note_let_go, rate, each, at) : SAID(note_follows_batch, rate, each, at);
 }
 
@@ -115,7 +115,7 @@ struct said stepgrowth_small_note(const struct stepgrowth *g, size_t nr, double 
 struct said stepgrowth_none(const struct stepgrowth *g, bool is_kept)
 {
 	struct fact steps = fact_count("steps", g->nr_steps), kept = fact_flag("is_kept", is_kept);
-	bool is_stepless = g->by != STEPGROWTH_BY_STEP, has_growth = g->nr_causes && !g->cause[0].levels_off;
+	bool is_stepless = g->by != STEPGROWTH_BY_STEP, has_growth = g->nr_causes && !g->cause[0].is_offset;
 	char at[HUMAN_MAX];
 
 	if (g->nr_causes && g->cause[0].keeper.is_state)

@@ -17,9 +17,15 @@ static uint64_t batch_of(const struct tfmt_shape *s)
 	return s->nr_dims == 4 ? s->dims[0] : 0;
 }
 
+/* [n, n, n] has a value for each three of n rows, as a loss of triplets makes. */
+static bool is_of_threes(const struct tfmt_shape *s)
+{
+	return s->nr_dims == 3 && s->dims[0] == s->dims[1] && s->dims[1] == s->dims[2];
+}
+
 static bool product_of(const struct tfmt_shape *s, struct attention_product *p)
 {
-	if (s->nr_dims < 3)
+	if (s->nr_dims < 3 || is_of_threes(s))
 		return false;
 	*p = (struct attention_product){ moment_elements(s, s->nr_dims - 2), s->dims[s->nr_dims - 2], s->dims[s->nr_dims - 1],
 			       batch_of(s) };

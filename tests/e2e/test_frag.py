@@ -97,6 +97,15 @@ def test_blockers_of_segments_that_are_mostly_in_use(vramtrace, judged):
     assert len(page.splitlines()) <= 24 and max(map(len, page.splitlines())) <= 80
 
 
+def test_what_can_be_given_back_is_not_scarce(vramtrace, judged):
+    """28 of 36 GiB are reserved, 4 of which lie in a segment that is wholly free."""
+    done, printed = judged("frag.py", "returnable", options=["--simulate-capacity", "36GiB"])
+    (device,) = printed["devices"]
+    same_as_told(device, done.ledger)
+    assert printed["findings"] == [] and device["moments"]["peak"]["empty_cache_bytes"] == 4 << 30
+    assert "No fragmentation that did harm." in vramtrace.call("frag", done.path).stdout
+
+
 def test_pieces_on_an_empty_gpu_are_no_finding(vramtrace, judged):
     """Two thirds of what is reserved lie in pieces, and 55 GiB are free: nothing was refused, and nothing is scarce."""
     done, printed = judged("frag.py", "segments")

@@ -22,7 +22,8 @@ LARGE = JOBS / "oom" / "large.py"
 PILED = JOBS / "oom" / "piled.py"
 OVERSIGHTS = JOBS / "oom" / "oversights.py"
 CONTAINERS = JOBS / "oom" / "containers.py"
-SCRIPTS = (SCRIPT, SHAPES, KEPT, MIXED, MODELS, LARGE, PILED, OVERSIGHTS, CONTAINERS)
+UNWATCHED = JOBS / "oom" / "unwatched.py"
+SCRIPTS = (SCRIPT, SHAPES, KEPT, MIXED, MODELS, LARGE, PILED, OVERSIGHTS, CONTAINERS, UNWATCHED)
 # Verdict and cause of each job, and the job whose line it is about, if another.
 CAUSES = {
     "too_big": ("too_big", "never_fits"),
@@ -150,7 +151,7 @@ CAUSES = {
     "masks_of_all": ("too_big", "never_fits"),
     "unrolled": ("graph_retention", "retain_graph"),
     "whitened": ("too_big", "optimizer_temporaries"),
-    "each_sample": ("too_big", "sum"),
+    "each_sample": ("too_big", "sample_gradients"),
     "gated": ("cycle", "cycle"),
     "timbres": ("leak", "kept_by_calls"),
     "beliefs": ("too_big", "sum"),
@@ -174,6 +175,18 @@ CAUSES = {
     "voices": ("leak", "kept_tensors"),
     "choirs": ("leak", "kept_tensors"),
     "members": ("too_big", "sum"),
+    "canvases": ("leak", "kept_tensors"),
+    "chunks": ("too_big", "sample_gradients"),
+    "threes": ("spike", "larger_tensor"),
+    "hindcasts": ("leak", "kept_outputs"),
+    "seats": ("leak", "kept_by_calls"),
+    "scales": ("graph_retention", "no_backward"),
+    "thinned": ("fragmentation", "fragmentation"),
+    "copies": ("leak", "kept_tensors"),
+    "directions": ("graph_retention", "kept_graphs"),
+    "lamps": ("graph_retention", "evaluation"),
+    "engines": ("leak", "kept_tensors"),
+    "slopes": ("spike", "larger_tensor"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -196,9 +209,9 @@ DOCUMENT = TREE / "docs" / "diagnosis.md"
 
 # What is said beside the cause, since it is true, too; the other jobs have one cause each.
 BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"], "graphs": ["kept_by_calls"],
-          "slides": ["kept_outputs"], "curvature": ["fragmentation"]}  # fmt: skip
+          "slides": ["kept_outputs"], "curvature": ["fragmentation"], "scales": ["fragmentation"]}  # fmt: skip
 # Jobs whose line lies in the model's forward: the line that calls it is told beside it.
-CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces"}
+CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "each_sample", "engines"}
 
 
 def script_of(cause):
@@ -380,6 +393,19 @@ FIRST = {
     "rejects": "exception_entries_advice",
     "visits": "generators_advice",
     "choirs": "older_groups_advice",
+    "canvases": "older_groups_advice",
+    "each_sample": "samples_advice",
+    "chunks": "samples_advice",
+    "threes": "threes_advice",
+    "hindcasts": "let_go_advice",
+    "seats": "let_go_advice",
+    "scales": "inference_advice",
+    "thinned": "pieces_copy_advice",
+    "copies": "made_anew_advice",
+    "directions": "detach_advice",
+    "lamps": "inference_advice",
+    "engines": "let_go_advice",
+    "slopes": "chunks_advice",
     "members": "models_stacked_advice",
     "tunings": "modules_nested_advice",
     "one_checkpoint": "recomputed_advice",
@@ -660,16 +686,17 @@ LETS_GO = {
     "gated": "ctx.save_for_backward(x) in place of ctx.result = x",
     "usual": "x.detach() in centred.usual in place of x",
     "taps": "handle.remove(), of each handle that model.*.register_forward_hook() returned",
-    "rounds": "while True: yield from x, in place of itertools.cycle(x) in others,",
+    "rounds": "while True: yield from x, in place of itertools.cycle(x) in others",
     "backlog": "a maxsize, or a smaller one, for the queue.Queue() in answers",
-    "weighed": "del of the unneeded iterator of itertools.tee() in counted, or iterating its source twice, or advancing both together,",
-    "fetched_ahead": "submit() of a few at a time, as map() of an executor makes all of them ahead,",
-    "escorts": "a with block for each, in place of open_ways.enter_context() of a stack that stays open,",
-    "reminders": "cancel() of the handle of call_later() or call_at(), once it is not wanted,",
-    "watches": "cancel() of each task that is not to go on, and an end for its loop,",
-    "farewells": "weakref.finalize() with a function that has no reference to the object itself,",
-    "trips": "no reference from the values of all_trips to their own keys, or a weakref: it keeps the key alive,",
-    "mocked": "writer.reset_mock(), or a plain stub in its place: a mock keeps all that it is called with,",
+    "weighed": "del of the unneeded iterator of itertools.tee() in counted, or iterating its source twice, or advancing both together",
+    "fetched_ahead": "submit() of a few at a time, as map() of an executor makes all of them ahead",
+    "hindcasts": "del of each Future once its result() was read, or a function that returns only what is used",
+    "escorts": "a with block for each, in place of open_ways.enter_context() of a stack that stays open",
+    "reminders": "cancel() of the handle of call_later() or call_at(), once it is not wanted",
+    "watches": "cancel() of each task that is not to go on, and an end for its loop",
+    "farewells": "weakref.finalize() with a function that has no reference to the object itself",
+    "trips": "weakref.ref(key) in place of the key in each value of all_trips (each keeps its own key alive)",
+    "mocked": "writer.reset_mock(), or a plain stub in its place: a mock keeps all that it is called with",
     "records": "x.item(), or str(x), in place of x in what is logged",
 }
 
@@ -683,7 +710,7 @@ def test_line_that_lets_go(vramtrace, ran_out, cause):
 def test_groups_that_an_optimizer_alone_has(vramtrace, ran_out):
     """`oom` calls them older models, which `leaks` does not know of: it says the line."""
     (growth,) = vramtrace.json("leaks", ran_out("heads").path)["growth"]
-    said = "del of each group in optimizer.param_groups that no model uses, and state.pop(p) of its parameters p,"
+    said = "del of each group in optimizer.param_groups that no model uses, and state.pop(p) of its parameters p"
     assert said in [cause.get("let_go_by") for cause in growth["causes"]]
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Fragments the memory of the GPU in one known way, and prints what PyTorch's allocator says of it.
 
-usage: frag.py {failure|retry|segments|mostly|graph|streams|pending}
+usage: frag.py {failure|retry|segments|returnable|mostly|graph|streams|pending}
 """
 
 import sys
@@ -88,6 +88,14 @@ def segments():
     kept = cut_up(64, 256 * MIB)
     large = [torch.empty(2 * GIB, dtype=torch.uint8, device="cuda") for _ in range(4)]
     return (kept, large), {"peak": told()}
+
+
+def returnable():
+    """The same after a segment of another stream that is wholly free, which empty_cache() would give back."""
+    with torch.cuda.stream(torch.cuda.Stream()):
+        spare = tensor(4 * GIB)
+        del spare
+    return segments()
 
 
 def mostly():

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+"""Programs that run out of memory for what happens where nobody looks, in a pool, a transform or an optimizer: unwatched.py CAUSE"""
+
+import concurrent.futures
+import copy
+import random
+import sys
+import weakref
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+DEVICE = "cuda"
+random.seed(5)
+
+
+def network(width=1024, depth=4):
+    return nn.Sequential(*[part for _ in range(depth) for part in (nn.Linear(width, width), nn.GELU())]).to(DEVICE)
+
+
+class Canvas(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.texels = nn.Parameter(torch.zeros(12000, 1024, device=DEVICE))  # planted: canvases
+
+    def forward(self, rows):
+        return functional.embedding(rows, self.texels)
+
+
+def canvases():
+    """A few canvases are painted at a time, each for as long as it takes; the optimizer keeps those that are done."""
+    brush, easel = network(), {}
+    optimizer = torch.optim.Adam(brush.parameters())
+    for i in range(400):
+        while len(easel) < 3:
+            canvas = Canvas()  # called: canvases
+            easel[canvas] = random.randrange(4, 9)
+            optimizer.add_param_group({"params": list(canvas.parameters())})
+        for canvas in list(easel):
+            brush(canvas(torch.randint(12000, (64,), device=DEVICE))).square().mean().backward()
+            easel[canvas] -= 1
+            if not easel[canvas]:
+                del easel[canvas]
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def chunks():
+    """Gradients of each sample are computed 8 at a time, and put together for all of them before any is used."""
+    model = nn.Sequential(nn.Linear(256, 1024), network(1024, 5), nn.Linear(1024, 512)).to(DEVICE)
+
+    def loss(weights, row):
+        return torch.func.functional_call(model, weights, (row[None],)).square().mean()  # planted: chunks
+
+    weights = {name: weight.detach() for name, weight in model.named_parameters()}
+    each = torch.func.vmap(torch.func.grad(loss), (None, 0), chunk_size=8)
+    return each(weights, torch.randn(256, 256, device=DEVICE))  # called: chunks
+
+
+def threes():
+    """Each three of a batch are compared: a larger batch takes the third power of it."""
+    model = network(256)
+    for step in range(60):
+        x = model(torch.randn(780 if step == 50 else 300, 256, device=DEVICE))
+        kinds = torch.arange(len(x), device=DEVICE) // 4
+        same, apart = kinds[:, None] == kinds[None, :], (2 - 2 * x @ x.t()).clamp_min(1e-6).sqrt()
+        counts = same[:, :, None] & ~same[:, None, :]
+        worse = (apart[:, :, None] - apart[:, None, :] + 0.2).relu()  # planted: threes
+        (worse * counts).mean().backward()
+
+
+def hindcast(model, i):
+    waves = model(torch.randn(8192, 1024, device=DEVICE))  # planted: hindcasts
+    return {"day": i, "mean": float(waves.mean()), "waves": waves}
+
+
+def hindcasts():
+    """What a pool has computed is waited for one day after the other; the futures of all days are in a list."""
+    model, days = network().eval(), []
+    with torch.no_grad(), concurrent.futures.ThreadPoolExecutor(1) as pool:
+        for i in range(500):
+            with torch.inference_mode():
+                days.append(pool.submit(hindcast, model.requires_grad_(False), i))
+            days[-1].result()
+
+
+class Seat:
+    """What is known of a guest: a table of keys, and one of values."""
+
+    def __init__(self):
+        self.keys = [torch.zeros(256, 1024, device=DEVICE) for _ in range(12)]  # planted: seats
+        self.values = [torch.zeros(256, 1024, device=DEVICE) for _ in range(12)]
+
+
+def seats():
+    """Guests stay for some calls each; what is known of them is never let go of, and one of its two lines is the last."""
+    model, known, guest = network().eval(), {}, 0
+    with torch.no_grad():
+        while True:
+            known[guest] = Seat()
+            for _ in range(random.randrange(2, 7)):
+                model(torch.randn(256, 1024, device=DEVICE) + known[guest].keys[0])
+            guest += 1
+
+
+def weigh(model, recent):
+    recent.append(model(torch.randn(2048, 1024, device=DEVICE)))  # planted: scales
+
+
+def scales():
+    """The main thread has switched gradients off, for itself alone: in those of the pool a model that evaluates makes graphs."""
+    model, recent = network(1024, 12).eval(), []
+    torch.set_grad_enabled(False)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        for _ in range(500):
+            pool.submit(weigh, model, recent).result()
+
+
+def thinned():
+    """Every third of what was computed is kept, each in a segment with two that are gone."""
+    model, kept = network().eval(), []
+    with torch.no_grad():
+        for i in range(480):
+            kept.append(model(torch.randn(1664, 1024, device=DEVICE)))  # planted: thinned
+        kept = kept[::3]
+        return kept, torch.zeros(2300 << 18, device=DEVICE)
+
+
+class Guard:
+    good = None
+
+
+def copies():
+    """Every tenth step all is copied, and stays on the GPU: the copy before is let go of when the next one has been made."""
+    model, guard = network(2048, 26), Guard()
+    optimizer = torch.optim.Adam(model.parameters(), foreach=False)
+    for step in range(40):
+        model(torch.randn(64, 2048, device=DEVICE)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if step % 10 == 9:
+            guard.good = copy.deepcopy([model.state_dict(), optimizer.state_dict()])  # planted: copies
+
+
+def directions():
+    """A model that was trained is looked into: each direction of its curvature keeps the graph of the pass it was computed in."""
+    model, rows = network(512, 6), torch.randn(2048, 512, device=DEVICE)
+    weights = list(model.parameters())
+    optimizer = torch.optim.SGD(weights)
+    for _ in range(20):
+        model(rows).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    basis = [[torch.randn_like(weight) for weight in weights]]
+    for _ in range(200):
+        slopes = torch.autograd.grad(model(rows).square().mean(), weights, create_graph=True)  # planted: directions
+        bends = torch.autograd.grad(slopes, weights, basis[-1], create_graph=True)
+        basis.append([bend / (bend.norm() + 1) for bend in bends])
+
+
+def glow(model, n):
+    return model(torch.randn(n, 1024, device=DEVICE)).mean().item()  # planted: lamps
+
+
+def lamps():
+    """Gradients are off in the main thread, where the largest request is tried out; those of the pool save all for backward."""
+    model = network(1024, 24).eval()
+    torch.set_grad_enabled(False)
+    model(torch.randn(40000, 1024, device=DEVICE))
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        for n in [500 + 7 * i for i in range(20)] + [40000]:
+            pool.submit(glow, model, n).result()
+
+
+class Engine(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.ModuleList(nn.Linear(1024, 1024, device=DEVICE) for _ in range(40))  # planted: engines
+        weakref.finalize(self, self.report)
+
+    def forward(self, x):
+        for layer in self.net:
+            x = layer(x)
+        return x
+
+    def report(self):
+        print("an engine has ended")
+
+
+def engines():
+    """Three engines are loaded at a time; those that make way are kept by what is to be called when they have gone."""
+    loaded = {}
+    with torch.no_grad():
+        for _ in range(200):
+            name = random.randrange(12)
+            if name not in loaded and len(loaded) == 3:
+                del loaded[next(iter(loaded))]
+            if name not in loaded:
+                loaded[name] = Engine()  # called: engines
+            loaded[name](torch.randn(64, 1024, device=DEVICE))
+
+
+def slopes():
+    """How each of many outputs follows few inputs: one backward pass for all outputs at once."""
+    model = nn.Sequential(nn.Linear(32, 1024), network(1024), nn.Linear(1024, 2048)).to(DEVICE)
+    for _ in range(30):
+        model(torch.randn(256, 32, device=DEVICE)).square().mean().backward()
+    rows = torch.randn(512, 32, device=DEVICE)
+    return torch.func.jacrev(lambda row: model(rows + row).sum(0))(torch.zeros(32, device=DEVICE))  # planted: slopes
+
+
+globals()[sys.argv[1]]()
