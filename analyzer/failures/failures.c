@@ -104,6 +104,7 @@ static void request_failed(struct failures_of_device *d, const struct tfmt_event
 	}
 	if (lives) {
 		failure.nr_begun = lives->now.nr_begun;
+		failure.nr_forwards = lives->now.nr_forwards;
 		failure.nr_cycles = lives->now.nr_cycles;
 	}
 	see_driver(&failure, residual);

@@ -31,6 +31,7 @@ struct failure {
 	uint32_t native_stack; /* of the refused call, else of the request */
 	uint32_t shape;        /* TFMT_DEF_SHAPE of the tensor, 0 = not known */
 	uint32_t nr_begun;     /* backward passes begun before, if lives are kept */
+	uint32_t nr_forwards;  /* forward's allocations before, likewise */
 	uint32_t nr_cycles;
 	uint16_t stream;
 	uint16_t modelled; /* TFMT_DEF_FUNCTION that names the owner, where a simulated library was refused; else 0 */

@@ -184,7 +184,7 @@ static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, 
 	if (letgo_of_owner(buf, size, g))
 		return buf;
 	if (keeper_is_lru_cache(k)) {
-		snprintf(buf, size, "%s.cache_clear()%s", k->name.text, k->has_bound ? " or a smaller maxsize" : "");
+		snprintf(buf, size, "%s.cache_clear()%s", k->name.text, k->has_bound ? " or a smaller maxsize" : " or a maxsize");
 		return is_code(k->name.text) ? buf : NULL;
 	}
 	if (groupkeeper_growing(&container, g) && k->kind != TFMT_KIND_AUTOGRAD)
@@ -324,6 +324,8 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 	/* Of a model's all is needed, but for the graph of a running average. */
 	if (g->named.use != USE_UNKNOWN && !(of_graph && g->named.use == USE_BUFFER))
 		return NULL;
+	if (k.kind == TFMT_KIND_TUPLE && keeper_is_lru_cache(&next)) /* what a function has returned */
+		k = next;
 	text = is_in_reach(&g->named.name) ? let_go_of(buf, size, g, &k, of_graph) : letgo_of_owner(buf, size, g);
 	if (!letgo_is_hook(&hook, g))
 		return text;

@@ -320,9 +320,12 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 	else
 		autopsy_evidence(f, SAID(spike_is_first, fact_count("steps", a->step - 1)));
 	say_another(a, f, best);
-	if (autopsy_has_chunks(a, best < 0 ? a->failure->python_stack : autopsy_group(a, best)->python_stack, &function, &line))
+	if (autopsy_has_chunks(a, best < 0 ? a->failure->python_stack : autopsy_group(a, best)->python_stack, &function, &line)) {
+		f->caller = line;
+		f->has_caller = true;
 		autopsy_advise(f, SAID(chunks_advice, fact_name("function", function), fact_site("site", &line),
 				       fact_flag("is_jacobian", !strcmp(function, "jacrev"))));
+	}
 	autopsy_advise_parts(a, f, most, was);
 	if (rows)
 		autopsy_advise_square(a, f, rows);

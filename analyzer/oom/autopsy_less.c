@@ -328,7 +328,7 @@ void autopsy_say_recomputed(const struct autopsy *a, struct autopsy_finding *f)
 	}
 	if (2 * most->bytes > a->failure->allocated) {
 		f->bytes = most->bytes;
-		autopsy_evidence_first(f, SAID(recomputed_at_once, fact_bytes("bytes", most->bytes)));
+		autopsy_say(f, SAID(recomputed_at_once, fact_bytes("bytes", most->bytes), fact_bytes("asked", a->failure->asked)));
 		autopsy_advise_first(f, SAID(recomputed_advice, fact_bytes("bytes", most->bytes)));
 	}
 	free(of);

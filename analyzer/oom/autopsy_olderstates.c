@@ -179,7 +179,7 @@ bool autopsy_is_left_in_optimizer(const struct autopsy *a, struct autopsy_findin
 
 /* Blocks of the request's line, made one after the other without a call of a model between them. */
 struct run {
-	uint32_t nr_forwards, step;
+	uint32_t nr_forwards;
 	size_t from, nr; /* of the line's blocks */
 	uint64_t bytes;
 };
@@ -209,7 +209,7 @@ static bool find_runs(struct runs *r, const struct autopsy *a)
 			if (r->nr == RUNS_MAX)
 				return false;
 			last = &r->run[r->nr++];
-			*last = (struct run){ .nr_forwards = b->life.birth.nr_forwards, .step = b->step, .from = r->nr_blocks };
+			*last = (struct run){ .nr_forwards = b->life.birth.nr_forwards, .from = r->nr_blocks };
 		}
 		r->block[r->nr_blocks++] = i;
 		last->nr++;
@@ -229,11 +229,16 @@ static bool is_as_large(uint64_t size, uint64_t other)
 	return (size > other ? size - other : other - size) <= TORCH_REST_MAX;
 }
 
-/* Has this time made what the last one did, so far, and is the request for the next of it? `now` NULL: for the first. */
+/*
+ * Has this time made what the last one did, so far, and is the request for the next of it? `now` NULL: for the first. A single one may
+ * have another size than the last time.
+ */
 static bool is_made_alike(const struct autopsy *a, const struct runs *r, const struct run *last, const struct run *now)
 {
 	size_t nr = now ? now->nr : 0;
 
+	if (!nr && last->nr == 1)
+		return true;
 	if (nr >= last->nr || !is_as_large(size_of(a, r, last->from + nr), torch_rounded(a->failure->asked)))
 		return false;
 	for (size_t i = 0; i < nr; i++)
@@ -251,7 +256,7 @@ static const struct run *last_time(const struct autopsy *a, const struct runs *r
 		return NULL;
 	if (r->nr == 2)
 		return is_made_alike(a, r, last, &r->run[1]) ? last : NULL;
-	return last->step < a->step && is_made_alike(a, r, last, NULL) ? last : NULL;
+	return last->nr_forwards < a->failure->nr_forwards && is_made_alike(a, r, last, NULL) ? last : NULL;
 }
 
 /* The outermost container, or else the variable or attribute, that has most of a run; false: no census saw it. */

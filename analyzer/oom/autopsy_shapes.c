@@ -365,6 +365,7 @@ static uint64_t nr_samples(const struct autopsy *a, const struct samples *s)
 /* As vmap(grad(...)) makes them. An activation may have the shape of one parameter by chance, or of its positions: not of several. */
 bool autopsy_is_sample_gradients(const struct autopsy *a, struct autopsy_finding *f)
 {
+	uint64_t samples, parameters = 0;
 	struct samples s = { 0 };
 	struct tfmt_shape asked;
 
@@ -373,12 +374,18 @@ bool autopsy_is_sample_gradients(const struct autopsy *a, struct autopsy_finding
 	for (size_t i = 0; i < a->categories.nr_blocks; i++)
 		if (a->block[i].is_shaped && a->categories.block[i].life.birth.phase == PHASE_BACKWARD)
 			add_sample(&s, a, &a->block[i].shape, a->categories.block[i].life.size);
-	if (s.nr_shapes < SAMPLES_SHAPES || 2 * s.bytes <= a->failure->allocated + a->failure->asked)
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		parameters += a->categories.block[i].category == CATEGORY_PARAMETER ? a->categories.block[i].life.size : 0;
+	samples = nr_samples(a, &s);
+	/* Most of what is there, or more of it is to come than there will ever be room for. */
+	if (s.nr_shapes < SAMPLES_SHAPES || (2 * s.bytes <= a->failure->allocated + a->failure->asked &&
+					     samples * parameters <= a->failure->allocated + a->failure->free))
 		return false;
 	f->bytes = s.bytes;
 	autopsy_at_transform(a, f);
-	autopsy_say(f, SAID(samples_have_gradients, fact_count("samples", nr_samples(a, &s)), fact_bytes("bytes", s.bytes),
+	autopsy_say(f, SAID(samples_have_gradients, fact_count("samples", samples), fact_bytes("bytes", s.bytes),
 			    fact_bytes("asked", a->failure->asked)));
+	autopsy_evidence(f, SAID(samples_of_all, fact_bytes("bytes", samples * parameters)));
 	autopsy_advise(f, SAID(samples_advice, fact_site("site", f->has_caller ? &f->caller : &f->site)));
 	return true;
 }

@@ -20,7 +20,7 @@ KEEPERS = {
     "in_default": ("leak", "default", "kept", "list", None),
     "in_class_attribute": ("leak", "class", "Trainer.seen", "list", "Trainer.seen.clear()"),
     "in_global": ("leak", "global", "everything", "list", "everything.clear()"),
-    "in_lru_cache": ("leak", "global", "noise", "object", "noise.cache_clear()"),
+    "in_lru_cache": ("leak", "global", "noise", "object", "noise.cache_clear() or a maxsize"),
     "in_hook": ("leak", "local", "outputs", "dict", "outputs.clear() or a bound"),
     "in_ctx": ("leak", "global", "results", "list", "results.append(x.detach()) in place of x"),
     "in_generator": ("leak", "generator", "mine", "list", None),

@@ -187,6 +187,9 @@ CAUSES = {
     "lamps": ("graph_retention", "evaluation"),
     "engines": ("leak", "kept_tensors"),
     "slopes": ("spike", "larger_tensor"),
+    "ranking": ("too_big", "sample_gradients"),
+    "renewals": ("leak", "kept_tensors"),
+    "speeds": ("leak", "kept_tensors"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -211,7 +214,7 @@ DOCUMENT = TREE / "docs" / "diagnosis.md"
 BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"], "graphs": ["kept_by_calls"],
           "slides": ["kept_outputs"], "curvature": ["fragmentation"], "scales": ["fragmentation"]}  # fmt: skip
 # Jobs whose line lies in the model's forward: the line that calls it is told beside it.
-CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "each_sample", "engines"}
+CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "each_sample", "engines", "ranking", "slopes"}
 
 
 def script_of(cause):
@@ -406,6 +409,9 @@ FIRST = {
     "lamps": "inference_advice",
     "engines": "let_go_advice",
     "slopes": "chunks_advice",
+    "ranking": "samples_advice",
+    "renewals": "made_anew_advice",
+    "speeds": "let_go_advice",
     "members": "models_stacked_advice",
     "tunings": "modules_nested_advice",
     "one_checkpoint": "recomputed_advice",

@@ -3,6 +3,7 @@
 
 import concurrent.futures
 import copy
+import functools
 import random
 import sys
 import weakref
@@ -207,7 +208,57 @@ def slopes():
     for _ in range(30):
         model(torch.randn(256, 32, device=DEVICE)).square().mean().backward()
     rows = torch.randn(512, 32, device=DEVICE)
-    return torch.func.jacrev(lambda row: model(rows + row).sum(0))(torch.zeros(32, device=DEVICE))  # planted: slopes
+
+    def outputs(row):
+        return model(rows + row).sum(0)  # planted: slopes
+
+    return torch.func.jacrev(outputs)(torch.zeros(32, device=DEVICE))  # called: slopes
+
+
+def ranking():
+    """Which rows would move the weights most: at the first of their gradients all activations are there still."""
+    widths = [64, 256, 1024, 320, 896, 384, 768, 448, 640, 512]
+    model = nn.Sequential(*[part for pair in zip(widths, widths[1:]) for part in (nn.Linear(*pair), nn.GELU())]).to(DEVICE)
+
+    def loss(weights, row):
+        return torch.func.functional_call(model, weights, (row,)).square().mean()  # planted: ranking
+
+    weights = {name: weight.detach() for name, weight in model.named_parameters()}
+    return torch.func.vmap(torch.func.grad(loss), (None, 0))(weights, torch.randn(390, 96, 64, device=DEVICE))  # called: ranking
+
+
+class Index:
+    rows = None
+
+    def renew(self, model, nr):
+        rows = torch.empty(nr, 1024, device=DEVICE)  # planted: renewals
+        for at in range(0, nr, 8192):
+            rows[at : at + 8192] = model(torch.randn(len(rows[at : at + 8192]), 1024, device=DEVICE))
+        self.rows = rows
+
+
+def renewals():
+    """An index is made anew now and then, a little larger each time: the one before is let go of when the next has been filled."""
+    model, index = network().eval(), Index()
+    with torch.no_grad():
+        for nr in (400_000, 410_000, 600_000):
+            index.renew(model, nr)
+            for _ in range(20):
+                index.rows @ model(torch.randn(8, 1024, device=DEVICE)).t()
+
+
+@functools.lru_cache(maxsize=None)
+def weights_of(speed):
+    places = torch.arange(1 << 21, device=DEVICE) * speed
+    return places.long(), places.frac()  # planted: speeds
+
+
+def speeds():
+    """What is computed of a speed is cached, without a bound; hardly any speed comes twice."""
+    model = network()
+    for _ in range(300):
+        places, parts = weights_of(random.random())
+        model(torch.randn(256, 1024, device=DEVICE)).square().mean().backward()
 
 
 globals()[sys.argv[1]]()
