@@ -62,6 +62,30 @@ bool autopsy_call_line_of_pass(const struct autopsy *a, uint32_t python_stack, s
 	return find_call_line(a, python_stack, MODULES, true, out);
 }
 
+/* The frame of a function of torch.func's, by its beginning; -1: it is not on the stack. */
+static int frame_of_transform(const struct stack *stack, const char *name)
+{
+	for (uint32_t i = 0; i < stack->nr_frames; i++) {
+		const struct stack_frame *f = &stack->frame[i];
+
+		if (f->python && f->file && f->function && strstr(f->file, TRANSFORMS) && !strncmp(f->function, name, strlen(name)))
+			return (int)i;
+	}
+	return -1;
+}
+
+bool autopsy_is_of_sample_gradients(const struct autopsy *a, uint32_t python_stack)
+{
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
+	struct stack stack = { 0 };
+	bool is;
+
+	stack_expand(&stack, &source, python_stack, 0);
+	is = frame_of_transform(&stack, "vmap") > frame_of_transform(&stack, "grad") && frame_of_transform(&stack, "grad") >= 0;
+	stack_release(&stack);
+	return is;
+}
+
 bool autopsy_has_chunks(const struct autopsy *a, uint32_t python_stack, const char **function, struct stack_frame *line)
 {
 	static const char *const names[] = { "jacrev", "vmap" };
@@ -70,16 +94,11 @@ bool autopsy_has_chunks(const struct autopsy *a, uint32_t python_stack, const ch
 	int at = -1;
 
 	stack_expand(&stack, &source, python_stack, 0);
-	for (size_t k = 0; k < sizeof(names) / sizeof(*names) && at < 0; k++)
-		for (uint32_t i = 0; i < stack.nr_frames && at < 0; i++) {
-			const struct stack_frame *f = &stack.frame[i];
-
-			if (f->python && f->file && f->function && strstr(f->file, TRANSFORMS) &&
-			    !strncmp(f->function, names[k], strlen(names[k]))) {
-				*function = names[k];
-				at = stack_program(&stack, (int)i);
-			}
-		}
+	for (size_t k = 0; k < sizeof(names) / sizeof(*names) && at < 0; k++) {
+		at = frame_of_transform(&stack, names[k]);
+		*function = names[k];
+	}
+	at = at < 0 ? -1 : stack_program(&stack, at);
 	if (at >= 0)
 		*line = stack.frame[at];
 	stack_release(&stack);

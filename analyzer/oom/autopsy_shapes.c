@@ -362,9 +362,13 @@ static uint64_t nr_samples(const struct autopsy *a, const struct samples *s)
 	return least * s->nr;
 }
 
-/* As vmap(grad(...)) makes them. An activation may have the shape of one parameter by chance, or of its positions: not of several. */
+/*
+ * As vmap(grad(...)) makes them, which the stack of the request may tell. Else an activation may have the shape of one parameter by
+ * chance, or of its positions: not of several.
+ */
 bool autopsy_is_sample_gradients(const struct autopsy *a, struct autopsy_finding *f)
 {
+	unsigned enough = autopsy_is_of_sample_gradients(a, a->failure->python_stack) ? 1 : SAMPLES_SHAPES;
 	uint64_t samples, parameters = 0;
 	struct samples s = { 0 };
 	struct tfmt_shape asked;
@@ -378,7 +382,7 @@ bool autopsy_is_sample_gradients(const struct autopsy *a, struct autopsy_finding
 		parameters += a->categories.block[i].category == CATEGORY_PARAMETER ? a->categories.block[i].life.size : 0;
 	samples = nr_samples(a, &s);
 	/* Most of what is there, or more of it is to come than there will ever be room for. */
-	if (s.nr_shapes < SAMPLES_SHAPES || (2 * s.bytes <= a->failure->allocated + a->failure->asked &&
+	if (s.nr_shapes < enough || (2 * s.bytes <= a->failure->allocated + a->failure->asked &&
 					     samples * parameters <= a->failure->allocated + a->failure->free))
 		return false;
 	f->bytes = s.bytes;
