@@ -102,7 +102,8 @@ static bool is_never_gone_back(const struct autopsy *a, struct autopsy_finding *
 {
 	const struct opengraphs *g = &a->patterns.open;
 
-	if (!g->nr_blocks || !autopsy_matters(a, g->bytes) || nr_freed_of_stack(a, g->largest) < OPEN_CALLS_MIN)
+	/* Of several calls they are kept. */
+	if (!g->nr_blocks || g->nr_calls >= OPEN_CALLS_MIN || !autopsy_matters(a, g->bytes) || nr_freed_of_stack(a, g->largest) < OPEN_CALLS_MIN)
 		return false;
 	f->bytes = g->bytes;
 	autopsy_at_call(a, f, g->largest);

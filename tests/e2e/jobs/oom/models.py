@@ -120,13 +120,13 @@ def rejected():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
     def score(rows, wanted):
-        scores = model(rows)
+        scores = model(rows)  # planted: rejected
         if len(wanted) != len(scores):
             raise ValueError("as many are wanted as there are rows")
         return (scores - wanted).square().mean()
 
     for step in range(1, 1000):
-        rows = torch.randn(4096, 1024, device=DEVICE)  # planted: rejected
+        rows = torch.randn(4096, 1024, device=DEVICE)
         wanted = torch.randn(4096 if step % 4 else 4000, 1024, device=DEVICE)
         try:
             score(rows, wanted).backward()
