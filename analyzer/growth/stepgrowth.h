@@ -9,8 +9,7 @@
  * Needs a replay that was loaded with lives.
  *
  * A batch that is larger in each step makes what is left of it larger, too: that is no finding. Nor is what a container
- * with a bound keeps, if there is room until it is full, nor what censuses
- * saw nobody keep while memory as a whole does not grow.
+ * with a bound keeps, if there is room until it is full, nor what censuses saw nobody keep while memory as a whole does not grow.
  *
  * A program without steps is looked at by the calls of its model, or, where it has hardly any, by what it allocates and
  * frees: a reading is then of the lowest moment after a call, or of a part of these events, and growth is by the call, or

@@ -307,10 +307,7 @@ bool autopsy_is_retained_graph(const struct autopsy *a, struct autopsy_finding *
 	return true;
 }
 
-/*
- * Passes without an update between them are of one step, however many: as of a loop that looks into a model which has been trained.
- * What holds their graphs is of many passes itself, and leads to as many nodes: what each of a loop within the step replaces is not.
- */
+/* How many backward passes of the step at hand have left blocks that are called like this group. */
 static uint32_t passes_of(const struct autopsy *a, const struct namegroup *g)
 {
 	uint32_t pass = 0, nr = 0;
@@ -328,6 +325,11 @@ static uint32_t passes_of(const struct autopsy *a, const struct namegroup *g)
 	return nr;
 }
 
+/*
+ * Passes without an update between them are of one step, however many: as of a loop that looks into a model which has been trained.
+ * What holds their graphs is of many passes itself, and leads to as many nodes. Weights that each pass of an inner loop replaces are of
+ * the latest alone.
+ */
 static bool is_held_since_update(const struct autopsy *a, struct autopsy_finding *f)
 {
 	uint32_t nr_whole = a->failure->nr_begun - (a->failure->phase == PHASE_BACKWARD), pass = 0, nr_passes = 0, nr = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Cause: models that nothing but an object of Python's own leads to. Not causes: that modules of a kind are nested in one another, as adapters around adapters; that many models of one class hold more than any line, as of a population or of one for each customer. */
+/*
+ * Cause: models that nothing but an object of Python's own leads to. Not causes: that many models of one class hold more than any line,
+ * as of a population or of one for each customer; that modules of a kind are nested in one another, as adapters around adapters.
+ */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
