@@ -275,6 +275,27 @@ static void say_another(const struct autopsy *a, struct autopsy_finding *f, int6
 		autopsy_evidence(f, SAID(spike_has_another, fact_bytes("bytes", most), fact_site("site", site)));
 }
 
+/* Was the request for a tensor of the shape of one that steps before have left? It is a copy of that, as data that is shuffled. */
+static void say_copied(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct tfmt_shape asked;
+	struct named named;
+
+	if (!a->failure->shape || !tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
+		return;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+
+		if (!a->block[i].is_shaped || a->categories.block[i].life.birth.ordinal >= a->step_ordinal || s->nr_dims != asked.nr_dims ||
+		    s->element_type != asked.element_type || memcmp(s->dims, asked.dims, s->nr_dims * sizeof(*s->dims)) ||
+		    !namedblocks_name(&named, a->device->process, &a->categories.block[i].life, LIVES_OOM) || !*named.name.text)
+			continue;
+		autopsy_evidence(f, SAID(spike_is_copy, fact_name("name", named.name.text)));
+		autopsy_advise(f, SAID(spike_of_copy_advice, fact_name("name", named.name.text)));
+		return;
+	}
+}
+
 bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 {
 	uint64_t was = before(a, a->failure->python_stack), most = 0, block_was = 0, rows, threes;
@@ -320,6 +341,8 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 	else
 		autopsy_evidence(f, SAID(spike_is_first, fact_count("steps", a->step - 1)));
 	say_another(a, f, best);
+	if (best < 0)
+		say_copied(a, f);
 	if (autopsy_has_chunks(a, best < 0 ? a->failure->python_stack : autopsy_group(a, best)->python_stack, &function, &line)) {
 		f->caller = line;
 		f->has_caller = true;

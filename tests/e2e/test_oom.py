@@ -190,6 +190,7 @@ CAUSES = {
     "ranking": ("too_big", "sample_gradients"),
     "renewals": ("leak", "kept_tensors"),
     "speeds": ("leak", "kept_tensors"),
+    "shuffled": ("spike", "larger_tensor"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -412,6 +413,7 @@ FIRST = {
     "ranking": "samples_advice",
     "renewals": "made_anew_advice",
     "speeds": "let_go_advice",
+    "shuffled": "spike_of_copy_advice",
     "members": "models_stacked_advice",
     "tunings": "modules_nested_advice",
     "one_checkpoint": "recomputed_advice",

@@ -261,4 +261,15 @@ def speeds():
         model(torch.randn(256, 1024, device=DEVICE)).square().mean().backward()
 
 
+def shuffled():
+    """All rows lie on the GPU, and are put into another order for each epoch: into a second tensor as large."""
+    model, store = network(), Index()
+    store.rows = torch.randn(450_000, 1024, device=DEVICE)
+    for epoch in range(4):
+        if epoch:
+            store.rows = store.rows[torch.randperm(len(store.rows), device=DEVICE)]  # planted: shuffled
+        for step in range(20):
+            model(store.rows[step * 256 : step * 256 + 256]).square().mean().backward()
+
+
 globals()[sys.argv[1]]()
