@@ -30,7 +30,7 @@ static bool is_creation(const char *operation)
 void autopsy_advise_parts(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes, uint64_t went)
 {
 	/* As large as what went; where that was so little that it was another computation, a good part of what would have fitted. */
-	uint64_t part = went < a->largest_fit / AUTOPSY_PARTS ? a->largest_fit / AUTOPSY_PARTS : went;
+	uint64_t fit = a->largest_fit / AUTOPSY_PARTS, part = went < fit / AUTOPSY_PARTS ? fit : went;
 	uint64_t parts = went && part < bytes ? (bytes + part - 1) / part : AUTOPSY_PARTS;
 
 	if (!strcmp(a->operation, "one_hot") && bytes == a->failure->asked)
