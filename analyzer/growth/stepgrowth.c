@@ -382,15 +382,16 @@ static void find_keepers(struct stepgrowth *g, const struct replay_device *d)
 }
 
 /*
- * Where memory as a whole does not grow, others free what a place takes, as a cache with a bound does. Censuses show who keeps what is
- * not let go of; where none did, that is not to be told from it.
+ * Where memory as a whole does not grow, others free what a place takes, as a cache with a bound does: that grows ever more slowly.
+ * Censuses show who keeps what is not let go of; where none did, that is not to be told from it.
  */
 static void find_offset(struct stepgrowth *g, const struct replay_device *d)
 {
-	for (size_t i = 0; d->process->names && g->total.shape == GROWTH_NONE && i < g->nr_causes; i++) {
+	for (size_t i = 0; g->total.shape == GROWTH_NONE && i < g->nr_causes; i++) {
 		struct stepgrowth_cause *c = &g->cause[i];
+		bool is_unseen = d->process->names && c->certainty != CERTAINTY_PROVEN;
 
-		c->is_offset = c->certainty != CERTAINTY_PROVEN && !stepgrowth_is_apart(c);
+		c->is_offset = (is_unseen || c->growth.shape == GROWTH_DECELERATING) && !stepgrowth_is_apart(c);
 	}
 }
 
