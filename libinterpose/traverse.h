@@ -18,8 +18,8 @@ typedef int traverse_fn(const void *object, traverse_visit_fn *visit, void *arg)
 
 /*
  * From here on a fault in traverse_object() ends the asking and not the process, and one in traverse_read() the reading; one
- * elsewhere, in `visit` as well, ends the process as ever. Only in a copy, which has one thread and no handlers: this sets handlers of SIGSEGV, SIGBUS, SIGFPE,
- * SIGILL and SIGABRT.
+ * elsewhere, in `visit` as well, ends the process as ever. Only in a copy, which has one thread and no handlers: this sets
+ * handlers of SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT.
  */
 void traverse_survive(void);
 

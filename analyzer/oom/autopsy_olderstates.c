@@ -12,8 +12,8 @@
 #include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
 #include "analyzer/names/letgo.h"
-#include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/names/objectway.h"
+#include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/autopsy_holder.h"
 #include "analyzer/purpose/optimizerstates.h"
 #include "analyzer/stacks/sourceline.h"
@@ -184,16 +184,14 @@ struct run {
 	uint64_t bytes;
 };
 
-#define RUNS_MAX 3 /* more are no last time and this one */
-
 struct runs {
 	size_t *block;
 	size_t nr_blocks;
-	struct run run[RUNS_MAX];
+	struct run run[2]; /* the last time, and this one */
 	uint32_t nr;
 };
 
-/* false: some are of the model's forward or backward, or there are too many runs. */
+/* false: some are of the model's forward or backward, or of more than two times. */
 static bool find_runs(struct runs *r, const struct autopsy *a)
 {
 	*r = (struct runs){ .block = heap_alloc(a->categories.nr_blocks + 1, sizeof(*r->block)) };
@@ -206,7 +204,7 @@ static bool find_runs(struct runs *r, const struct autopsy *a)
 		if (a->block[i].has_graph || (b->life.birth.phase != PHASE_OTHER && b->life.birth.phase != PHASE_INIT))
 			return false;
 		if (!last || last->nr_forwards != b->life.birth.nr_forwards) {
-			if (r->nr == RUNS_MAX)
+			if (r->nr == 2)
 				return false;
 			last = &r->run[r->nr++];
 			*last = (struct run){ .nr_forwards = b->life.birth.nr_forwards, .from = r->nr_blocks };
@@ -229,15 +227,30 @@ static bool is_as_large(uint64_t size, uint64_t other)
 	return (size > other ? size - other : other - size) <= TORCH_REST_MAX;
 }
 
+/* Is the request for a tensor as this block, but for the length of one dimension, and no less than half as large? */
+static bool is_asked_again(const struct autopsy *a, size_t block)
+{
+	const struct tfmt_shape *s = &a->block[block].shape;
+	struct tfmt_shape asked;
+	unsigned others = 0;
+
+	if (!a->block[block].is_shaped || !a->failure->shape || !tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked) ||
+	    s->element_type != asked.element_type || s->nr_dims != asked.nr_dims || 2 * a->failure->asked < a->categories.block[block].life.size)
+		return false;
+	for (uint32_t i = 0; i < s->nr_dims; i++)
+		others += s->dims[i] != asked.dims[i];
+	return others <= 1;
+}
+
 /*
  * Has this time made what the last one did, so far, and is the request for the next of it? `now` NULL: for the first. A single one may
- * have another size than the last time.
+ * be longer or shorter than the last time.
  */
 static bool is_made_alike(const struct autopsy *a, const struct runs *r, const struct run *last, const struct run *now)
 {
 	size_t nr = now ? now->nr : 0;
 
-	if (!nr && last->nr == 1)
+	if (!nr && last->nr == 1 && is_asked_again(a, r->block[last->from]))
 		return true;
 	if (nr >= last->nr || !is_as_large(size_of(a, r, last->from + nr), torch_rounded(a->failure->asked)))
 		return false;
@@ -252,7 +265,7 @@ static const struct run *last_time(const struct autopsy *a, const struct runs *r
 {
 	const struct run *last = &r->run[0];
 
-	if (!r->nr || r->nr > 2)
+	if (!r->nr)
 		return NULL;
 	if (r->nr == 2)
 		return is_made_alike(a, r, last, &r->run[1]) ? last : NULL;
