@@ -81,6 +81,7 @@ static bool is_in_reach(const struct objectname *n)
 	return n->root == ROOT_LOCAL || n->root == ROOT_GLOBAL || n->root == ROOT_CLASS;
 }
 
+#define FINALIZER "finalize"		 /* weakref's */
 #define RESULTS_OF_MAP "result_iterator" /* Executor.map() is in it until all results were taken */
 
 /*
@@ -104,7 +105,7 @@ static const struct owner {
 	  ", or iterating its source twice, or advancing both together,", NULL },
 	{ "ExitStack", TFMT_KIND_DEQUE, true, "a with block for each, in place of ", ".enter_context() of a stack that stays open,", NULL },
 	{ "AsyncExitStack", TFMT_KIND_DEQUE, true, "an async with block for each, in place of ", ", a stack that stays open,", NULL },
-	{ "finalize", TFMT_KIND_DICT, false, "weakref.finalize() with a function that has no reference to the object itself,", "", NULL },
+	{ FINALIZER, TFMT_KIND_DICT, false, "weakref.finalize() with a function that has no reference to the object itself,", "", NULL },
 	{ "TimerHandle", TFMT_KIND_OTHER, false, "cancel() of the handle of call_later() or call_at(), once it is not wanted,", "", NULL },
 	{ "Future", TFMT_KIND_OTHER, false, "submit() of a few at a time, as map() of an executor makes all of them ahead,", "", RESULTS_OF_MAP },
 	{ "Future", TFMT_KIND_OTHER, false, "del of each Future once its result() was read, or a function that returns only what is used,", "", NULL },
@@ -161,20 +162,21 @@ const char *letgo_waiting(const struct namegroup *g)
 
 const char *letgo_of_owner(char *buf, size_t size, const struct namegroup *g)
 {
-	return g->is_named ? letgo_of_object(buf, size, &g->named, NULL) : NULL;
-}
-
-const char *letgo_of_object(char *buf, size_t size, const struct named *named, const char **class_name)
-{
 	struct objectname n;
-	const struct owner *o = find_owner(&n, named);
+	const struct owner *o = g->is_named ? find_owner(&n, &g->named) : NULL;
 
 	if (!o)
 		return NULL;
 	snprintf(buf, size, "%s%s%s", o->before, o->is_named ? n.text : "", o->after);
-	if (class_name)
-		*class_name = o->class_name;
 	return buf;
+}
+
+const char *letgo_of_finalizer(const struct named *named)
+{
+	struct objectname n;
+	const struct owner *o = find_owner(&n, named);
+
+	return o && !strcmp(o->class_name, FINALIZER) ? o->before : NULL;
 }
 
 static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, const struct keeper *k, bool of_graph)

@@ -18,8 +18,8 @@ const char *letgo_alone(char *buf, size_t size, const struct namegroup *g, bool 
 /* The same of containers that are no more than a part of what the program knows: a queue's, an iterator's. */
 const char *letgo_of_owner(char *buf, size_t size, const struct namegroup *g);
 
-/* Of one object, with the class of that container, unless class_name is NULL. */
-const char *letgo_of_object(char *buf, size_t size, const struct named *named, const char **class_name);
+/* The same of an object that weakref.finalize() alone leads to: nothing of the program refers to it any more. NULL: it is another's. */
+const char *letgo_of_finalizer(const struct named *named);
 
 /* What keeps it for an iterator that has yet to take it: "itertools.tee()"; NULL: nothing that is known to. */
 const char *letgo_waiting(const struct namegroup *g);

@@ -509,6 +509,7 @@ static void ask_causes(struct autopsy *a)
 					       .is_beside = c->is_beside,
 					       .of_batch = c->of_batch };
 		if (c->applies(a, f)) {
+			f->has_caller &= !sourceline_is_same_call(&f->caller, &f->site); /* it says no more */
 			name_finding(a, f, a->graph_holder);
 			autopsy_judge(a, f);
 			autopsy_let_go(f);

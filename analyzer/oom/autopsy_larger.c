@@ -326,7 +326,6 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_at_place(a, f, a->block[best].place);
 	/* A model's own line goes through in every step: what is out of line is who calls it. */
 	f->has_caller |= autopsy_call_line_of_pass(a, best < 0 ? a->failure->python_stack : autopsy_group(a, best)->python_stack, &f->caller);
-	f->has_caller &= !sourceline_is_same_call(&f->caller, &f->site);
 	was = best < 0 ? was : block_was;
 	if (!was)
 		was = before_at_line(a, &f->site, computation_began(a, &f->site, most, best < 0 ? a->failure->ordinal :

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cause: models that nothing but an object of Python's own leads to. Not causes: that many models of one class hold more than any line,
+ * Cause: models that nothing but weakref.finalize() leads to. Not causes: that many models of one class hold more than any line,
  * as of a population or of one for each customer; that modules of a kind are nested in one another, as adapters around adapters.
  */
 #include <stddef.h>
@@ -169,25 +169,27 @@ void autopsy_say_models(const struct autopsy *a, struct autopsy_finding *f)
 	free(model);
 }
 
-/* ---- models that a part of Python's own keeps -------------------------------------------------- */
+/* ---- models that weakref.finalize() keeps ------------------------------------------------------ */
 
-bool autopsy_is_model_of_owner(const struct autopsy *a, struct autopsy_finding *f)
+bool autopsy_is_kept_by_finalizer(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct model *model = heap_alloc(a->categories.nr_blocks + 1, sizeof(*model));
 	size_t nr = a->device->process->names ? find_models(model, a) : 0, nr_kept = 0;
-	const char *class_name = NULL;
-	char code[OBJECTNAME_MAX];
-	size_t largest = 0;
+	const char *code = NULL;
+	size_t latest = 0;
 	uint64_t bytes = 0;
 	bool applies;
 
 	for (size_t i = 0; i < nr; i++) {
 		struct named named;
+		const char *of = NULL;
 
-		if (!namedblocks_name(&named, a->device->process, &a->categories.block[model[i].largest].life, LIVES_OOM) ||
-		    !letgo_of_object(code, sizeof(code), &named, &class_name))
+		if (namedblocks_name(&named, a->device->process, &a->categories.block[model[i].largest].life, LIVES_OOM))
+			of = letgo_of_finalizer(&named);
+		if (!of)
 			continue;
-		largest = model[i].largest;
+		code = of;
+		latest = model[i].largest;
 		bytes += model[i].bytes;
 		nr_kept++;
 	}
@@ -196,8 +198,8 @@ bool autopsy_is_model_of_owner(const struct autopsy *a, struct autopsy_finding *
 		f->bytes = bytes;
 		f->has_holder = true;
 		f->certainty = CERTAINTY_PROVEN;
-		autopsy_at_making(a, f, largest);
-		autopsy_say(f, SAID(models_of_owner, fact_bytes("bytes", bytes), fact_count("models", nr_kept), fact_name("owner", class_name)));
+		autopsy_at_making(a, f, latest);
+		autopsy_say(f, SAID(models_of_finalizer, fact_bytes("bytes", bytes), fact_count("models", nr_kept)));
 		autopsy_advise(f, SAID(let_go_advice, fact_name("code", code), fact_if(f->has_caller, fact_site("site", &f->caller)),
 				       fact_bytes("bytes", bytes)));
 	}

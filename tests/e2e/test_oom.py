@@ -191,6 +191,7 @@ CAUSES = {
     "renewals": ("leak", "kept_tensors"),
     "speeds": ("leak", "kept_tensors"),
     "shuffled": ("spike", "larger_tensor"),
+    "replicas": ("spike", "larger_input"),
 }
 LINES = {
     "handled_then_leak": "leak",

@@ -4,6 +4,7 @@
 import concurrent.futures
 import copy
 import functools
+import queue
 import random
 import sys
 import weakref
@@ -270,6 +271,22 @@ def shuffled():
             store.rows = store.rows[torch.randperm(len(store.rows), device=DEVICE)]  # planted: shuffled
         for step in range(20):
             model(store.rows[step * 256 : step * 256 + 256]).square().mean().backward()
+
+
+def answer(model, n):
+    return model(torch.randn(n, 2048, device=DEVICE))  # planted: replicas
+
+
+def replicas():
+    """Copies of a model wait in a queue until one is wanted, as they are meant to; one request is too large."""
+    idle = queue.Queue()
+    for _ in range(7):
+        idle.put(network(2048, 12).eval())
+    with torch.no_grad():
+        for n in [random.randrange(300, 700) for _ in range(30)] + [110_000]:
+            model = idle.get()
+            answer(model, n)
+            idle.put(model)
 
 
 globals()[sys.argv[1]]()
