@@ -102,10 +102,13 @@ static bool is_growing(const struct growingtensor_series *s)
 
 static uint32_t nr_like_largest(const struct growingtensors *g, const struct moment *at)
 {
-	const struct tfmt_shape *largest = &at->block[g->largest].shape;
+	const struct tfmt_shape *largest;
 	uint32_t nr = 0;
 
-	for (size_t i = 0; i < at->nr_blocks && g->nr_blocks; i++)
+	if (!g->nr_blocks)
+		return 0;
+	largest = &at->block[g->largest].shape;
+	for (size_t i = 0; i < at->nr_blocks; i++)
 		nr += at->block[i].is_shaped && moment_group(at, i)->python_stack == moment_group(at, g->largest)->python_stack &&
 		      is_of_series(&at->block[i].shape, largest) && !is_past(&at->block[i].shape, &g->series);
 	return nr;
