@@ -21,7 +21,7 @@ void blockreplay_add(struct blockreplay *r, uint64_t from, uint64_t to, uint64_t
 	if (from >= to || from > r->to || !bytes)
 		return;
 	blockreplay_change(r, from, (int64_t)bytes);
-	blockreplay_change(r, to, -(int64_t)bytes);
+	blockreplay_change(r, to, (int64_t)-bytes);
 }
 
 /* What ends at a time makes room for what begins then. */
@@ -36,13 +36,14 @@ static int by_time(const void *va, const void *vb)
 
 uint64_t blockreplay_peak(struct blockreplay *r)
 {
-	int64_t now = 0, most = 0;
+	uint64_t now = 0; /* wraps around where a damaged trace tells of sizes that no machine has */
+	int64_t most = 0;
 
 	if (r->nr)
 		qsort(r->delta, r->nr, sizeof(*r->delta), by_time);
 	for (size_t i = 0; i < r->nr; i++) {
-		now += r->delta[i].bytes;
-		most = now > most ? now : most;
+		now += (uint64_t)r->delta[i].bytes;
+		most = (int64_t)now > most ? (int64_t)now : most;
 	}
 	return (uint64_t)most;
 }

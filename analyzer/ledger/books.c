@@ -8,6 +8,7 @@
 #include "analyzer/base/heap.h"
 #include "analyzer/ledger/books_driver.h"
 #include "analyzer/ledger/books_range.h"
+#include "analyzer/recording/idtable.h"
 
 struct books *books_open(const struct tfmt_reader *reader, struct mapping *mapping, struct symbols *symbols)
 {
@@ -28,6 +29,7 @@ void books_release(struct books *books)
 	blocks_release(&books->blocks);
 	free(books->told_threads.short_of_memory);
 	groups_release(&books->groups);
+	free(books->latest);
 	groups_release(&books->by_range);
 	ranges_release(&books->ranges);
 	owner_cache_release(&books->owners);
@@ -71,6 +73,22 @@ static __attribute__((noinline)) void new_group(struct books *books, struct grou
 	memcpy(g->seen, books->device[g->device].mark, sizeof(g->seen));
 }
 
+/* What a stack made last, and whether that is still there when it makes something of another shape. */
+static void meet_last(struct books *books, uint32_t index)
+{
+	struct group *g = &books->groups.group[index];
+	uint32_t *latest;
+
+	if (!g->tensor || g->python_stack < TFMT_STACK_FIRST)
+		return;
+	books->latest = idtable_grown(books->latest, &books->nr_latest, g->python_stack, sizeof(*latest), books->reader);
+	if (g->python_stack >= books->nr_latest)
+		return;
+	latest = &books->latest[g->python_stack];
+	g->meets_last = *latest && books->groups.group[*latest - 1].live.blocks;
+	*latest = index + 1;
+}
+
 static uint32_t find_group(struct books *books, const struct tfmt_event *ev, bool tensor, bool graph_pool)
 {
 	struct group_identity id = {
@@ -88,8 +106,10 @@ static uint32_t find_group(struct books *books, const struct tfmt_event *ev, boo
 	bool is_new;
 	uint32_t index = groups_find(&books->groups, &id, &is_new);
 
-	if (is_new)
+	if (is_new) {
 		new_group(books, &books->groups.group[index]);
+		meet_last(books, index);
+	}
 	return index;
 }
 

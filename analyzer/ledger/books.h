@@ -76,6 +76,7 @@ struct group {
 	uint8_t owner;        /* enum owner, of modelled memory and of `before` only */
 	uint8_t phase;        /* books_apply()'s of the first block's allocation */
 	bool is_plain;        /* the ledger's own (groups.h) */
+	bool meets_last;      /* when it appeared, the group of tensors of the same Python stack before it had a live block */
 	uint64_t shape_bytes; /* per block, before the allocator's rounding; 0 if unknown */
 	struct group_figures live; /* as the books stand */
 

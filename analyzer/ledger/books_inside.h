@@ -50,6 +50,8 @@ struct books {
 	struct told_threads told_threads;
 	uint8_t phase; /* the caller's, of the event being entered; it is noted in groups that are new */
 	struct groups groups;
+	uint32_t *latest; /* by Python stack: index + 1 of the tensors' group that appeared last */
+	uint32_t nr_latest;
 	struct ranges ranges;
 	struct groups by_range; /* device memory once more, by range: see books_range.h */
 	struct blocks blocks;

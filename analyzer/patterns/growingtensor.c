@@ -35,7 +35,10 @@ static bool is_of_series(const struct tfmt_shape *a, const struct tfmt_shape *b)
 	return nr <= 1;
 }
 
-/* What a stack made that is of the series of this tensor. */
+/*
+ * What a stack made that is of the series of this tensor. What the next one is made from is still there then: inputs that
+ * happen to become longer, and what is computed from them, come one after another.
+ */
 static struct growingtensor_series series_of(const struct moment *at, uint32_t python_stack, const struct tfmt_shape *of)
 {
 	const struct books *books = at->device->process->books;
@@ -52,7 +55,7 @@ static struct growingtensor_series series_of(const struct moment *at, uint32_t p
 		    !g->shape || !tfmt_reader_shape(books_reader(books), g->shape, &shape) || !shape.nr_dims ||
 		    shape.nr_dims > 16 || !is_of_series(&shape, of))
 			continue;
-		if (has_before && grew(&before, &shape, &dim) && (!s.nr_grown || s.dim == dim)) {
+		if (has_before && g->meets_last && grew(&before, &shape, &dim) && (!s.nr_grown || s.dim == dim)) {
 			if (!s.nr_grown)
 				s.first = before.dims[dim];
 			s.nr_alike += shape.dims[dim] - before.dims[dim] == s.by;

@@ -10,7 +10,7 @@
 
 /* The shapes of one stack's tensors in the order in which they first appeared. */
 struct growingtensor_series {
-	uint32_t nr_grown;  /* how often the next was larger in one dimension and alike in the others */
+	uint32_t nr_grown;  /* how often the next was larger in one dimension and alike in the others, while the last was there */
 	uint32_t nr_others; /* how often it was not */
 	uint32_t nr_alike;  /* grown by as much as the time before */
 	uint64_t by;        /* by how much it has grown */

@@ -192,6 +192,7 @@ CAUSES = {
     "speeds": ("leak", "kept_tensors"),
     "shuffled": ("spike", "larger_tensor"),
     "replicas": ("spike", "larger_input"),
+    "longer": ("spike", "larger_input"),
 }
 LINES = {
     "handled_then_leak": "leak",

@@ -47,12 +47,26 @@ static void test_only_the_window_counts(void **state)
 	blockreplay_release(&r);
 }
 
+/* Sizes that a damaged trace may tell end in some figure, and in no overflow of a signed one. */
+static void test_sizes_that_no_machine_has(void **state)
+{
+	struct blockreplay r = { .to = 100 };
+
+	(void)state;
+	blockreplay_add(&r, 0, 90, INT64_MAX);
+	blockreplay_add(&r, 10, 80, INT64_MAX);
+	blockreplay_add(&r, 20, 70, UINT64_C(1) << 63);
+	assert_true(blockreplay_peak(&r) >= INT64_MAX);
+	blockreplay_release(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_peak_is_the_most_together),
 		cmocka_unit_test(test_ends_come_first),
 		cmocka_unit_test(test_only_the_window_counts),
+		cmocka_unit_test(test_sizes_that_no_machine_has),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

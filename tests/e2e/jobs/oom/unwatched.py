@@ -289,4 +289,12 @@ def replicas():
             idle.put(model)
 
 
+def longer():
+    """Each reading is longer than the last by as much, until one is as long as a hundred."""
+    model = network(2048, 6).eval()
+    with torch.no_grad():
+        for n in list(range(400, 900, 20)) + [180_000]:
+            model(torch.randn(n, 2048, device=DEVICE))  # planted: longer
+
+
 globals()[sys.argv[1]]()
