@@ -362,7 +362,7 @@ bool stepgrowth_is_apart(const struct stepgrowth_cause *c)
 }
 
 /* Whom did a census see? What is kept in containers that are full one day is no finding if there is room until then. */
-static void find_keepers(struct stepgrowth *g, const struct replay_device *d)
+static void find_keepers(struct stepgrowth *g, const struct stepcauses *causes, const struct replay_device *d)
 {
 	double left = g->limit_bytes - (g->nr_readings ? g->reading[g->nr_readings - 1].bytes : 0), to_fill = 0;
 
@@ -371,7 +371,7 @@ static void find_keepers(struct stepgrowth *g, const struct replay_device *d)
 		bool of_driver = g->is_host || c->class == STEPGROWTH_DRIVER;
 
 		if (!of_driver)
-			stepkeeper_find(&c->keeper, d, c->group);
+			stepkeeper_find(&c->keeper, d, c->group, causes->series->sample[c->growth.nr_warm_up].ordinal);
 		to_fill += c->keeper.left_bytes;
 		c->certainty = of_driver || c->keeper.is_known ? CERTAINTY_PROVEN :
 			       g->by == STEPGROWTH_BY_EVENTS ? CERTAINTY_HINT : CERTAINTY_LIKELY;
@@ -382,8 +382,9 @@ static void find_keepers(struct stepgrowth *g, const struct replay_device *d)
 }
 
 /*
- * Where memory as a whole does not grow, others free what a place takes, as a cache with a bound does: that grows ever more slowly.
- * Censuses show who keeps what is not let go of; where none did, that is not to be told from it.
+ * Where memory as a whole does not grow, others free what a place takes, as a cache with a bound does: that grows ever more slowly,
+ * or has as many entries as before, which happen to be larger. Censuses show who keeps what is not let go of; where none did, that
+ * is not to be told from it.
  */
 static void find_offset(struct stepgrowth *g, const struct replay_device *d)
 {
@@ -391,7 +392,8 @@ static void find_offset(struct stepgrowth *g, const struct replay_device *d)
 		struct stepgrowth_cause *c = &g->cause[i];
 		bool is_unseen = d->process->names && c->certainty != CERTAINTY_PROVEN;
 
-		c->is_offset = (is_unseen || c->growth.shape == GROWTH_DECELERATING) && !stepgrowth_is_apart(c);
+		c->is_offset = (is_unseen || c->keeper.stays_as_long || c->growth.shape == GROWTH_DECELERATING) &&
+			       !stepgrowth_is_apart(c);
 	}
 }
 
@@ -470,7 +472,7 @@ void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct 
 		g->level_bytes = g->reading[g->total.nr_warm_up].bytes;
 	find_growing(g, &c);
 	stepcauses_find(g, &c);
-	find_keepers(g, d);
+	find_keepers(g, &c, d);
 	find_offset(g, d);
 	leave_room_for_copies(g);
 	believe_what_bends(g);

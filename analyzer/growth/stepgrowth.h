@@ -72,7 +72,7 @@ struct stepgrowth_cause {
 	bool is_let_go;       /* without steps: what grew was freed before the end: no finding */
 	struct stepkeeper keeper; /* of tensors: whom a census saw */
 	bool fills_up;        /* its container is full one day, and there is room until then: no finding */
-	bool is_offset;       /* memory as a whole does not grow, and this ever more slowly, or censuses saw nobody keep it: no finding */
+	bool is_offset;       /* memory as a whole does not grow; this does ever more slowly, or in as many entries, or nobody was seen to keep it: no finding */
 	enum certainty certainty; /* proven: counted in calls of the driver, or a census saw who keeps it; a hint: by events alone */
 	bool is_finding;
 };

@@ -51,7 +51,7 @@ static bool is_state(const struct replay_device *d, uint32_t group)
 	return is_once;
 }
 
-void stepkeeper_find(struct stepkeeper *k, const struct replay_device *d, uint32_t group)
+void stepkeeper_find(struct stepkeeper *k, const struct replay_device *d, uint32_t group, uint64_t began)
 {
 	const struct namegroup *most;
 	struct keeper nearest, next, container;
@@ -61,7 +61,10 @@ void stepkeeper_find(struct stepkeeper *k, const struct replay_device *d, uint32
 	namedblocks_of_stack(&names, d, group);
 	most = namegroups_most(&names);
 	k->is_known = most && most->named.name.root != ROOT_NATIVE && groupkeeper_nearest(&nearest, &next, most);
+	if (k->is_known && keeper_has_entries(&nearest))
+		container = nearest;
 	k->has_entries = k->is_known && (keeper_has_entries(&nearest) || groupkeeper_container(&container, most));
+	k->stays_as_long = k->has_entries && names_growth_of(d->process->names, &container, began) == NAMES_STAYED;
 	if (k->is_known)
 		find_bound(k, most, d->process->names);
 	k->is_state = k->is_known && is_state(d, group);

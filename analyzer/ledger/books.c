@@ -73,10 +73,11 @@ static __attribute__((noinline)) void new_group(struct books *books, struct grou
 	memcpy(g->seen, books->device[g->device].mark, sizeof(g->seen));
 }
 
-/* What a stack made last, and whether that is still there when it makes something of another shape. */
-static void meet_last(struct books *books, uint32_t index)
+/* What a stack made before, and whether that is still there when it makes something of another shape. */
+static void meet_earlier(struct books *books, uint32_t index)
 {
 	struct group *g = &books->groups.group[index];
+	const struct group *earlier = g;
 	uint32_t *latest;
 
 	if (!g->tensor || g->python_stack < TFMT_STACK_FIRST)
@@ -85,8 +86,12 @@ static void meet_last(struct books *books, uint32_t index)
 	if (g->python_stack >= books->nr_latest)
 		return;
 	latest = &books->latest[g->python_stack];
-	g->meets_last = *latest && books->groups.group[*latest - 1].live.blocks;
+	g->earlier = *latest;
 	*latest = index + 1;
+	for (unsigned k = 0; k < 8 * sizeof(g->met) && earlier->earlier; k++) {
+		earlier = &books->groups.group[earlier->earlier - 1];
+		g->met |= (uint8_t)((earlier->live.blocks > 0) << k);
+	}
 }
 
 static uint32_t find_group(struct books *books, const struct tfmt_event *ev, bool tensor, bool graph_pool)
@@ -108,7 +113,7 @@ static uint32_t find_group(struct books *books, const struct tfmt_event *ev, boo
 
 	if (is_new) {
 		new_group(books, &books->groups.group[index]);
-		meet_last(books, index);
+		meet_earlier(books, index);
 	}
 	return index;
 }

@@ -76,7 +76,8 @@ struct group {
 	uint8_t owner;        /* enum owner, of modelled memory and of `before` only */
 	uint8_t phase;        /* books_apply()'s of the first block's allocation */
 	bool is_plain;        /* the ledger's own (groups.h) */
-	bool meets_last;      /* when it appeared, the group of tensors of the same Python stack before it had a live block */
+	uint8_t met;          /* see group_met() */
+	uint32_t earlier;     /* of tensors: the group of the same Python stack that appeared last before it, index + 1; 0 = none */
 	uint64_t shape_bytes; /* per block, before the allocator's rounding; 0 if unknown */
 	struct group_figures live; /* as the books stand */
 
@@ -87,6 +88,9 @@ struct group {
 
 /* Figures at a mark, or at the end of accounting (MARK_END). Marks are valid after books_settle(). */
 struct group_figures group_figures_at(const struct group *g, enum group_mark mark);
+
+/* When it appeared, had the nth last group of tensors of the same Python stack, 0 the last, a live block? False where n is 8 or more. */
+bool group_met(const struct group *g, uint32_t n);
 
 /*
  * Does this group count as memory of a device that was taken from its driver (not of the host, not another

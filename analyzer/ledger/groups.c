@@ -13,6 +13,11 @@ void groups_release(struct groups *t)
 	*t = (struct groups){ 0 };
 }
 
+bool group_met(const struct group *g, uint32_t n)
+{
+	return n < 8 * sizeof(g->met) && (g->met >> n & 1);
+}
+
 bool group_is_device_memory(const struct group *g)
 {
 	if (g->tensor)

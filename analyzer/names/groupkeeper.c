@@ -52,7 +52,7 @@ bool groupkeeper_around(struct keeper *k, const struct namegroup *g, uint8_t kin
 static bool first_that_grew(struct keeper *k, const struct keeper *all, uint32_t nr, const struct names *names)
 {
 	for (uint32_t i = 0; i < nr; i++) {
-		if (!keeper_has_entries(&all[i]) || names_growth_of(names, &all[i]) != NAMES_GREW)
+		if (!keeper_has_entries(&all[i]) || names_growth_of(names, &all[i], 0) != NAMES_GREW)
 			continue;
 		*k = all[i];
 		return true;

@@ -33,7 +33,7 @@ static const char *bound_of(const struct keeper *k)
 /* Has it as many entries from census to census? Then what it has is replaced, and grows in another way. */
 static bool stays_as_long(const struct namegroup *g, const struct keeper *k)
 {
-	return !k->has_bound && names_growth_of(g->named.census->all, k) == NAMES_STAYED;
+	return !k->has_bound && names_growth_of(g->named.census->all, k, 0) == NAMES_STAYED;
 }
 
 /* What a container is to be given, or to be done with it. */
@@ -295,7 +295,7 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 	case ROOT_CYCLE:
 		attribute = letgo_ctx_attribute(g);
 		if (attribute)
-			snprintf(buf, size, "ctx.save_for_backward(x) in place of ctx.%s = x", attribute);
+			snprintf(buf, size, "ctx.save_for_backward(...) in place of ctx.%s = ...", attribute);
 		else
 			snprintf(buf, size, "gc.collect(), or a weakref for one of the references");
 		return buf;

@@ -386,13 +386,13 @@ uint32_t names_lengths(const struct names *n, const struct keeper *k, uint64_t *
 	return nr;
 }
 
-uint32_t names_course(struct names_course *c, const struct names *n, const struct keeper *k)
+static uint32_t course_since(struct names_course *c, const struct names *n, const struct keeper *k, uint64_t ordinal)
 {
 	uint32_t nr = 0;
 
 	*c = (struct names_course){ 0 };
 	for (size_t i = 0; i < n->nr_censuses; i++) {
-		const struct tfmt_object_facts *o = find_alike(n->census[i].census, k);
+		const struct tfmt_object_facts *o = n->census[i].after < ordinal ? NULL : find_alike(n->census[i].census, k);
 
 		if (!o)
 			continue;
@@ -403,11 +403,16 @@ uint32_t names_course(struct names_course *c, const struct names *n, const struc
 	return nr;
 }
 
-enum names_growth names_growth_of(const struct names *n, const struct keeper *k)
+uint32_t names_course(struct names_course *c, const struct names *n, const struct keeper *k)
+{
+	return course_since(c, n, k, 0);
+}
+
+enum names_growth names_growth_of(const struct names *n, const struct keeper *k, uint64_t ordinal)
 {
 	struct names_course c;
 
-	if (names_course(&c, n, k) < 2)
+	if (course_since(&c, n, k, ordinal) < 2)
 		return NAMES_UNKNOWN;
 	return c.last > c.first ? NAMES_GREW : NAMES_STAYED;
 }

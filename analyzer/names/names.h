@@ -111,9 +111,9 @@ struct names_course {
 };
 uint32_t names_course(struct names_course *c, const struct names *n, const struct keeper *k);
 
-/* Has it more entries in the latest census that knows it than in the first? Fewer than two that do tell nothing. */
+/* Of the censuses after an event (0: of all): has it more entries in the latest that knows it than in the first? Fewer than two tell nothing. */
 enum names_growth { NAMES_UNKNOWN, NAMES_GREW, NAMES_STAYED };
-enum names_growth names_growth_of(const struct names *n, const struct keeper *k);
+enum names_growth names_growth_of(const struct names *n, const struct keeper *k, uint64_t ordinal);
 
 /* Has any census seen it? */
 bool names_saw(const struct names *n, const struct names_block *block);

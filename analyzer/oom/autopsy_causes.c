@@ -211,6 +211,8 @@ static struct said sum_text(const struct autopsy *a)
 	struct fact lacking = fact_bytes("lacking", a->lacking), asked = fact_bytes("asked", a->failure->asked);
 	struct fact taken = fact_bytes("taken", a->failure->reserved), allocated = fact_bytes("allocated", a->failure->allocated);
 
+	if (!a->failure->is_driver && *a->operation && a->failure->asked > a->failure->allocated && a->failure->allocated)
+		return SAID(sum_of_one, fact_name("operation", a->operation), asked, allocated);
 	if (a->failure->is_driver)
 		return a->lacking ? SAID(sum_of_program, lacking, asked, taken) : SAID(sum_beside_program, asked, taken);
 	return a->lacking ? SAID(sum_of_tensors, lacking, asked, allocated) : SAID(sum_beside_tensors, asked, allocated);

@@ -36,12 +36,13 @@ bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_regular_leak(const struct autopsy *a, struct autopsy_finding *f);
 
 /*
- * An older model that is kept beside the newest (autopsy_older.c); models that nothing but weakref.finalize() leads to
- * (autopsy_models.c); what else is kept though it is made anew, or used no more (autopsy_olderstates.c).
+ * An older model that is kept beside the newest (autopsy_older.c); models that nothing but weakref.finalize() leads to, or that
+ * torch.autocast() keeps (autopsy_models.c); what else is kept though it is made anew, or used no more (autopsy_olderstates.c).
  */
 bool autopsy_is_older_model(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_left_in_optimizer(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_kept_by_finalizer(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_kept_by_autocast(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_made_anew(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_older_optimizers(const struct autopsy *a, struct autopsy_finding *f);
 

@@ -60,3 +60,23 @@ bool autopsy_is_held_by_graph(const struct autopsy *a, size_t block)
 
 	return b->has_graph && (b->is_native || (a->is_seen_now && b->is_unseen));
 }
+
+bool autopsy_is_creation(const char *operation)
+{
+	static const char *const names[] = { "empty", "zeros", "ones", "full", "rand", "new_", "to_", "_to_copy" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strncmp(operation, names[i], strlen(names[i])))
+			return true;
+	return !strcmp(operation, "to");
+}
+
+bool autopsy_is_joining(const char *operation)
+{
+	static const char *const names[] = { "cat", "stack", "concat", "concatenate", "vstack", "hstack", "dstack" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(operation, names[i]))
+			return true;
+	return false;
+}

@@ -79,6 +79,13 @@ void autopsy_at_transform(const struct autopsy *a, struct autopsy_finding *f);
 /* Does nothing but autograd hold a block? No object of Python's holds its tensor, or no variable of the program led to one. */
 bool autopsy_is_held_by_graph(const struct autopsy *a, size_t block);
 
+/*
+ * Of an operation, as ATen names it: does it only make room, or numbers of its own, or bring a tensor from elsewhere, so that nothing
+ * is computed that has parts? Does it put tensors together?
+ */
+bool autopsy_is_creation(const char *operation);
+bool autopsy_is_joining(const char *operation);
+
 /* ---- what a finding says (autopsy_finding.c) ------------------------------------------------- */
 
 /* A cause that is no finding, or not in the end: what decided. */

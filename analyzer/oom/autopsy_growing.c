@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Causes: tensors that grow with each token, call or step. */
+#include <string.h>
+
 #include "analyzer/allocator/torch.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
@@ -63,6 +65,13 @@ bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f)
 	return true;
 }
 
+/* Does the operation that asked compute something, and put nothing together? "" where it is not known. */
+static bool is_computed(const struct autopsy *a)
+{
+	return *a->operation && strcmp(a->operation, "pad") != 0 && !autopsy_is_joining(a->operation) &&
+	       !autopsy_is_creation(a->operation);
+}
+
 bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct growingtensor_series *s;
@@ -82,7 +91,10 @@ bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *
 	}
 	if (!s->nr_grown)
 		return false;
-	is_copy = is_next(a, block, s);
+	/* What the same stack computes is an output, of inputs that happen to become longer, that a variable has until the next is there. */
+	if (is_computed(a) && autopsy_group(a, block)->python_stack == a->failure->python_stack)
+		return false;
+	is_copy = is_next(a, block, s) && !is_computed(a);
 	if (!autopsy_matters(a, bytes + (is_copy ? a->failure->asked : 0)))
 		return false;
 	/* It would have fitted, were what is free in one piece. */

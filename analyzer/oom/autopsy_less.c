@@ -16,17 +16,6 @@
 #define FLOAT64 7
 #define COMPLEX128 10
 
-/* What only makes room, or numbers of its own, or brings a tensor from elsewhere: nothing is computed that has parts. */
-static bool is_creation(const char *operation)
-{
-	static const char *const names[] = { "empty", "zeros", "ones", "full", "rand", "new_", "to_", "_to_copy" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strncmp(operation, names[i], strlen(names[i])))
-			return true;
-	return !strcmp(operation, "to");
-}
-
 void autopsy_advise_parts(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes, uint64_t went)
 {
 	/* As large as what went; where that was so little that it was another computation, a good part of what would have fitted. */
@@ -188,7 +177,7 @@ void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
 
 	if (a->failure->asked <= a->failure->allocated || !*a->operation)
 		return;
-	if (is_creation(a->operation)) {
+	if (autopsy_is_creation(a->operation)) {
 		say_buffer(a, f);
 		return;
 	}
@@ -199,6 +188,8 @@ void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
 	if (most)
 		autopsy_evidence(f, SAID(whole_exceeds_all, fact_name("operation", a->operation),
 					 fact_if(*shape, fact_name("shape", shape)), fact_bytes("most", most)));
+	if (!strcmp(a->operation, "einsum"))
+		autopsy_advise(f, SAID(einsum_advice, NO_FACTS));
 	autopsy_advise_parts(a, f, a->failure->asked, 0);
 	rows = autopsy_square_of(a, -1);
 	if (rows)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cause: models that nothing but weakref.finalize() leads to. Not causes: that many models of one class hold more than any line,
- * as of a population or of one for each customer; that modules of a kind are nested in one another, as adapters around adapters.
+ * Causes: models that nothing but weakref.finalize() leads to, or the cache of torch.autocast(). Not causes: that many models of one
+ * class hold more than any line, as of a population or of one for each customer; that modules of a kind are nested in one another,
+ * as adapters around adapters.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -204,6 +205,117 @@ bool autopsy_is_kept_by_finalizer(const struct autopsy *a, struct autopsy_findin
 				       fact_bytes("bytes", bytes)));
 	}
 	free(model);
+	return applies;
+}
+
+/* ---- models whose weights torch.autocast() keeps ----------------------------------------------- */
+
+/*
+ * Until its outermost block is left it has the copy in a narrower type of each weight that requires grad, and by the copy's node of
+ * autograd's the weight itself: of models that come and go within it nothing goes. The facts are a census's: no object of Python's
+ * holds the weight, nor any copy of it.
+ */
+#define SHAPES_MAX 64 /* a bound of time alone: the weights of a model have fewer shapes */
+
+/* Weights of one shape, and their copies and gradients. */
+struct shape_casts {
+	uint32_t id; /* TFMT_DEF_SHAPE */
+	struct tfmt_shape shape;
+	uint64_t weights, weight_bytes, casts, cast_bytes, gradients, gradient_bytes;
+};
+
+struct casts {
+	struct shape_casts of[SHAPES_MAX];
+	size_t nr;
+	size_t weight, cast; /* the largest, and one of all; blocks */
+	uint64_t weights, bytes;
+};
+
+/* Is it a tensor that no object of Python's holds? */
+static bool is_unheld(const struct autopsy *a, size_t block)
+{
+	return a->block[block].is_native && a->block[block].is_shaped && a->block[block].shape.nr_dims;
+}
+
+static void find_weights(struct casts *c, const struct autopsy *a)
+{
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		uint32_t id = autopsy_group(a, i)->shape;
+		size_t k = 0;
+
+		if (a->categories.block[i].category != CATEGORY_PARAMETER || !is_unheld(a, i))
+			continue;
+		while (k < c->nr && c->of[k].id != id)
+			k++;
+		if (k == SHAPES_MAX)
+			continue;
+		if (k == c->nr)
+			c->of[c->nr++] = (struct shape_casts){ .id = id, .shape = a->block[i].shape };
+		if (!c->weights++ || a->categories.block[i].life.size > a->categories.block[c->weight].life.size)
+			c->weight = i;
+		c->of[k].weights++;
+		c->of[k].weight_bytes += a->categories.block[i].life.size;
+	}
+}
+
+/* Is it, of a weight of this shape, the copy in a narrower type? */
+static bool is_cast(const struct tfmt_shape *s, const struct tfmt_shape *weight)
+{
+	return s->nr_dims == weight->nr_dims && s->bytes < weight->bytes &&
+	       !memcmp(s->dims, weight->dims, s->nr_dims * sizeof(*s->dims));
+}
+
+/* No more than one of each weight's are its own. */
+static void find_casts(struct casts *c, const struct autopsy *a)
+{
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		for (size_t k = 0; k < c->nr && is_unheld(a, i) && b->category != CATEGORY_PARAMETER; k++) {
+			struct shape_casts *s = &c->of[k];
+
+			if (is_cast(&a->block[i].shape, &s->shape) && s->casts < s->weights) {
+				s->casts++;
+				s->cast_bytes += b->life.size;
+				c->cast = i;
+			} else if (b->category == CATEGORY_GRADIENT && autopsy_group(a, i)->shape == s->id &&
+				   s->gradients < s->weights) {
+				s->gradients++;
+				s->gradient_bytes += b->life.size;
+			}
+		}
+	}
+}
+
+bool autopsy_is_kept_by_autocast(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct casts *c = heap_alloc(1, sizeof(*c));
+	struct stack_frame call;
+	bool applies;
+
+	find_weights(c, a);
+	find_casts(c, a);
+	c->weights = 0;
+	for (size_t k = 0; k < c->nr; k++) {
+		const struct shape_casts *s = &c->of[k];
+
+		if (s->casts < s->weights)
+			continue;
+		c->weights += s->weights;
+		c->bytes += s->weight_bytes + s->cast_bytes + s->gradient_bytes;
+	}
+	applies = c->weights && autopsy_matters(a, c->bytes);
+	if (applies) {
+		bool has_call = autopsy_call_line(a, autopsy_group(a, c->cast)->python_stack, &call);
+
+		f->bytes = c->bytes;
+		f->certainty = CERTAINTY_PROVEN;
+		f->has_holder = true;
+		autopsy_at_making(a, f, c->weight);
+		autopsy_say(f, SAID(kept_by_autocast, fact_bytes("bytes", c->bytes), fact_count("weights", c->weights)));
+		autopsy_advise(f, SAID(autocast_advice, fact_if(has_call, fact_site("site", &call)), fact_bytes("bytes", c->bytes)));
+	}
+	free(c);
 	return applies;
 }
 

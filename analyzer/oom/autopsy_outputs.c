@@ -254,6 +254,7 @@ static bool is_still_kept(const struct autopsy *a, const struct holding *of, con
 static void say_all_kept(const struct autopsy *a, struct autopsy_finding *f, const struct holding *h, size_t place)
 {
 	f->bytes = h->bytes;
+	f->may_be_meant = true;
 	autopsy_at_block(a, f, h->latest); /* the first may be made by what the program begins with */
 	autopsy_say(f, SAID(calls_keep, fact_bytes("bytes", h->bytes), fact_count("tensors", h->nr)));
 	autopsy_evidence(f, SAID(calls_keep_each, fact_bytes("each", h->bytes / h->nr)));

@@ -198,16 +198,6 @@ static struct list find_list(const struct autopsy *a, uint32_t python_stack)
 	return list;
 }
 
-static bool is_joining(const char *operation)
-{
-	static const char *const names[] = { "cat", "stack", "concat", "concatenate", "vstack", "hstack", "dstack" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(operation, names[i]))
-			return true;
-	return false;
-}
-
 /* All tensors of the stack that holds most at any place have together what was asked for. */
 bool autopsy_is_list(const struct autopsy *a, struct autopsy_finding *f)
 {
@@ -215,7 +205,7 @@ bool autopsy_is_list(const struct autopsy *a, struct autopsy_finding *f)
 	uint32_t stack = place ? autopsy_group(a, place->largest)->python_stack : TFMT_STACK_NOT_CAPTURED;
 	struct list list;
 
-	if (stack < TFMT_STACK_FIRST || !is_joining(a->operation))
+	if (stack < TFMT_STACK_FIRST || !autopsy_is_joining(a->operation))
 		return false;
 	list = find_list(a, stack);
 	if (list.nr < LIST_MIN || torch_rounded(list.bytes) != torch_rounded(a->failure->asked))

@@ -44,18 +44,21 @@ static struct growingtensor_series series_of(const struct moment *at, uint32_t p
 	const struct books *books = at->device->process->books;
 	struct tfmt_shape shape, before = { 0 };
 	struct growingtensor_series s = { 0 };
-	bool has_before = false;
+	bool has_before = false, is_there;
 	uint64_t dims[16];
-	uint32_t dim = 0;
+	uint32_t dim = 0, nr_since = 0; /* groups of the stack since `before` */
 
 	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
 		const struct group *g = books_group(books, i);
 
-		if (!g->tensor || g->python_stack != python_stack || g->device != at->device->ordinal ||
-		    !g->shape || !tfmt_reader_shape(books_reader(books), g->shape, &shape) || !shape.nr_dims ||
-		    shape.nr_dims > 16 || !is_of_series(&shape, of))
+		if (!g->tensor || g->python_stack != python_stack)
 			continue;
-		if (has_before && g->meets_last && grew(&before, &shape, &dim) && (!s.nr_grown || s.dim == dim)) {
+		is_there = has_before && group_met(g, nr_since++);
+		if (g->device != at->device->ordinal || !g->shape ||
+		    !tfmt_reader_shape(books_reader(books), g->shape, &shape) || !shape.nr_dims || shape.nr_dims > 16 ||
+		    !is_of_series(&shape, of))
+			continue;
+		if (is_there && grew(&before, &shape, &dim) && (!s.nr_grown || s.dim == dim)) {
 			if (!s.nr_grown)
 				s.first = before.dims[dim];
 			s.nr_alike += shape.dims[dim] - before.dims[dim] == s.by;
@@ -70,6 +73,7 @@ static struct growingtensor_series series_of(const struct moment *at, uint32_t p
 		before = shape;
 		before.dims = dims;
 		has_before = true;
+		nr_since = 0;
 	}
 	return s;
 }

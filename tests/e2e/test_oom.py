@@ -193,6 +193,9 @@ CAUSES = {
     "shuffled": ("spike", "larger_tensor"),
     "replicas": ("spike", "larger_input"),
     "longer": ("spike", "larger_input"),
+    "jurors": ("leak", "kept_tensors"),
+    "contracted": ("too_big", "sum"),
+    "strips": ("fragmentation", "fragmentation"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -214,7 +217,7 @@ DOCUMENT = TREE / "docs" / "diagnosis.md"
 
 
 # What is said beside the cause, since it is true, too; the other jobs have one cause each.
-BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"], "graphs": ["kept_by_calls"],
+BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"], "graphs": ["kept_by_calls"], "strips": ["kept_by_calls"],
           "slides": ["kept_outputs"], "curvature": ["fragmentation"], "scales": ["fragmentation"]}  # fmt: skip
 # Jobs whose line lies in the model's forward: the line that calls it is told beside it.
 CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "each_sample", "engines", "ranking", "slopes"}
@@ -377,6 +380,8 @@ FIRST = {
     "growing_tensor": "growing_in_place_advice",
     "targets": "pairs_advice",
     "kernel": "in_place_advice",
+    "jurors": "autocast_advice",
+    "contracted": "einsum_advice",
     "double": "double_advice",
     "large_order": "larger_call_advice",
     "firsts": "let_go_advice",
@@ -693,7 +698,7 @@ LETS_GO = {
     "kept_errors": "errors.clear(), or str(error) in it in place of the error",
     "halves": "the end of the except block",
     "circles": "gc.collect(), or a weakref for one of the references",
-    "gated": "ctx.save_for_backward(x) in place of ctx.result = x",
+    "gated": "ctx.save_for_backward(...) in place of ctx.result = ...",
     "usual": "x.detach() in centred.usual in place of x",
     "taps": "handle.remove(), of each handle that model.*.register_forward_hook() returned",
     "rounds": "while True: yield from x, in place of itertools.cycle(x) in others",

@@ -586,6 +586,35 @@ static void test_container_that_grows(void **state)
 	replay_release(&m);
 }
 
+/* A cache that was filled before an event has as many entries since. */
+static void test_container_that_is_full(void **state)
+{
+	static const uint64_t entries[] = { 3, 12, 12 };
+	struct synthetic_census c;
+	struct keeper keeper;
+	struct named named;
+
+	(void)state;
+	begin(6);
+	for (unsigned i = 0; i < 3; i++) {
+		char file[16];
+
+		snprintf(file, sizeof(file), "a.%u.names", i + 1);
+		synthetic_census_open(&c, file, 7, TIME(i + 2));
+		c.length = entries[i] + 1;
+		synthetic_tensor(&c, synthetic_element(&c, synthetic_local(&c, TFMT_KIND_DICT, "cache"), TFMT_EDGE_INDEX, TFMT_KIND_TENSOR, 0),
+				 ADDRESS(0), BLOCK);
+		synthetic_census_close(&c, true);
+	}
+	load();
+	named = named_of(0);
+	assert_int_equal(objectname_keepers(&keeper, 1, named.census->census, named.object), 1);
+	assert_int_equal(names_growth_of(m.process[0].names, &keeper, 0), NAMES_GREW);
+	assert_int_equal(names_growth_of(m.process[0].names, &keeper, m.process[0].names->census[1].after), NAMES_STAYED);
+	assert_int_equal(names_growth_of(m.process[0].names, &keeper, TFMT_NO_ORDINAL), NAMES_UNKNOWN);
+	replay_release(&m);
+}
+
 static void test_groups(void **state)
 {
 	struct synthetic_census c;
@@ -662,6 +691,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_census, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_several_names, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_container_that_grows, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(test_container_that_is_full, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_groups, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_a_list_linked_through_tensors, synthetic_enter, synthetic_leave),
 	};

@@ -297,4 +297,34 @@ def longer():
             model(torch.randn(n, 2048, device=DEVICE))  # planted: longer
 
 
+def jurors():
+    """One torch.autocast() lies around a loop over models, each of which is gone after its turn, and keeps their weights."""
+    seen = torch.randn(64, 1024, device=DEVICE)
+    with torch.autocast(DEVICE, dtype=torch.bfloat16), torch.no_grad():
+        for _ in range(100):
+            juror = nn.Sequential(*[nn.Linear(1024, 1024) for _ in range(8)]).to(DEVICE)  # planted: jurors
+            juror(seen)
+            del juror
+
+
+def contracted():
+    """einsum() of three operands makes a tensor of all their dimensions but one, as it goes from left to right."""
+    model, bank = network(512), torch.randn(64, 512, 512, device=DEVICE)
+    for _ in range(20):
+        rows = model(torch.randn(112, 256, 512, device=DEVICE))
+        weights = torch.rand(112, 64, device=DEVICE)
+        rows = torch.einsum("btd,bm,mde->bte", rows, weights, bank)  # planted: contracted
+        rows.sum().backward()
+
+
+def strips():
+    """Longer strips come later, and each leaves a small part in a block that none of the next fits in."""
+    widths = [64, 1024, 1024, 512, 256, 64]
+    model, parts = nn.Sequential(*[nn.Linear(a, b) for a, b in zip(widths, widths[1:])]).to(DEVICE), []
+    with torch.inference_mode():
+        for n in range(40_000, 200_000, 800):
+            rows = model(torch.randn(n, 64, device=DEVICE))
+            parts.append(rows.half())  # planted: strips
+
+
 globals()[sys.argv[1]]()
