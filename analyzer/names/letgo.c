@@ -109,7 +109,8 @@ static const struct owner {
 	{ "TimerHandle", TFMT_KIND_OTHER, false, "cancel() of the handle of call_later() or call_at(), once it is not wanted,", "", NULL },
 	{ "Future", TFMT_KIND_OTHER, false, "submit() of a few at a time, as map() of an executor makes all of them ahead,", "", RESULTS_OF_MAP },
 	{ "Future", TFMT_KIND_OTHER, false, "del of each Future once its result() was read, or a function that returns only what is used,", "", NULL },
-	{ "_asyncio.Task", TFMT_KIND_OTHER, false, "cancel() of each task that is not to go on, and an end for its loop,", "", NULL },
+	{ "_asyncio.Task", TFMT_KIND_GENERATOR, false, "cancel() of each task that is not to go on, and an end for its loop,", "", NULL },
+	{ "_asyncio.Task", TFMT_KIND_OTHER, false, "del of each task once its result() was read, or a coroutine that returns only what is used,", "", NULL },
 };
 
 /*

@@ -16,7 +16,7 @@ const char *const objectname_roots[NR_ROOTS] = {
 	[ROOT_LOCAL] = "local",		[ROOT_GLOBAL] = "global",	[ROOT_CLASS] = "class",
 	[ROOT_CLOSURE] = "closure",	[ROOT_DEFAULT] = "default",	[ROOT_GENERATOR] = "generator",
 	[ROOT_EXCEPTION] = "exception", [ROOT_THREAD] = "thread",	[ROOT_NATIVE] = "native",
-	[ROOT_CYCLE] = "cycle",
+	[ROOT_UNNAMED] = "unnamed",	[ROOT_CYCLE] = "cycle",
 };
 
 const char *objectname_kind(uint8_t kind)
@@ -161,7 +161,7 @@ static void append_member(struct objectname *n, const struct objectway *w, uint3
 		return; /* as its holder */
 	else if (holder == TFMT_KIND_AUTOGRAD)
 		append_attribute(n, "saved");
-	else
+	else if (!i || o->kind != TFMT_KIND_OTHER || strcmp(class_of(o), class_of(w->step[i - 1])) != 0) /* of a chain the first stands for all */
 		append_both(n, ".<", class_of(o), ">");
 }
 
@@ -358,6 +358,13 @@ static bool is_of_attribute(const struct objectway *w)
 	       (w->root->edge == TFMT_EDGE_CYCLE || (w->nr == 2 && w->root->kind == TFMT_KIND_AUTOGRAD));
 }
 
+/* Is the root a container that only the interpreter has, or C code that fills it? */
+static bool is_unnamed(const struct objectname *n, const struct objectway *w)
+{
+	return n->root == ROOT_NATIVE && !w->is_cut && w->root->edge == TFMT_EDGE_NATIVE &&
+	       (w->root->kind == TFMT_KIND_LIST || w->root->kind == TFMT_KIND_SET || w->root->kind == TFMT_KIND_DICT);
+}
+
 static void find(struct objectname *n, const struct tfmt_census *c, uint32_t object, unsigned deep)
 {
 	struct objectway w;
@@ -370,7 +377,12 @@ static void find(struct objectname *n, const struct tfmt_census *c, uint32_t obj
 	place(n, &w);
 	n->of_module = w.top < w.nr;
 	state = objectway_state(&w, c);
-	if (n->root == ROOT_CYCLE || (n->root == ROOT_NATIVE && w.root->edge == TFMT_EDGE_NATIVE)) {
+	if (is_unnamed(n, &w) && !state && !n->of_module) {
+		n->root = ROOT_UNNAMED;
+		append_both(n, w.nr > 1 ? "(a " : "a ", objectname_kind(w.root->kind), w.nr > 1 ? " that no variable has)" : " that no variable has");
+		for (uint32_t i = 1; i < w.nr; i++)
+			append_step(n, c, &w, i, deep);
+	} else if (n->root == ROOT_CYCLE || (n->root == ROOT_NATIVE && w.root->edge == TFMT_EDGE_NATIVE)) {
 		append_both(n, n->root == ROOT_CYCLE ? "in a reference cycle (" : "held outside of Python (", class_of(w.root), "");
 		if (is_of_attribute(&w))
 			append_both(n, ".", w.step[1]->name, "");

@@ -28,6 +28,7 @@ enum objectname_root {
 	ROOT_EXCEPTION,
 	ROOT_THREAD,
 	ROOT_NATIVE,
+	ROOT_UNNAMED, /* a container that no variable has, as while a comprehension or sorted() makes it */
 	ROOT_CYCLE, /* nobody: it waits for the collector */
 	NR_ROOTS
 };

@@ -196,6 +196,8 @@ CAUSES = {
     "jurors": ("leak", "kept_tensors"),
     "contracted": ("too_big", "sum"),
     "strips": ("fragmentation", "fragmentation"),
+    "drafts": ("leak", "kept_outputs"),
+    "replies": ("leak", "kept_outputs"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -648,6 +650,13 @@ def test_who_keeps_what_has_many_names(vramtrace, ran_out):
     assert {"name": "aside", "kind": "list"}.items() <= finding["keepers"][-1].items()
 
 
+def test_list_that_no_variable_has(vramtrace, ran_out):
+    """The interpreter alone has what a comprehension is making."""
+    (finding, *_) = vramtrace.json("oom", ran_out("drafts").path)["findings"]
+    assert finding["certainty"] == "proven" and finding["name"] == "(a list that no variable has)[*]"
+    assert {"name": "a list that no variable has", "root": "unnamed", "kind": "list"}.items() <= finding["keepers"][0].items()
+
+
 HOLDERS = {
     "renewed": (1, "routes['answer']"),
     "best_of_all": (6, "tried[*]['model']"),
@@ -709,6 +718,7 @@ LETS_GO = {
     "escorts": "a with block for each, in place of open_ways.enter_context() of a stack that stays open",
     "reminders": "cancel() of the handle of call_later() or call_at(), once it is not wanted",
     "watches": "cancel() of each task that is not to go on, and an end for its loop",
+    "replies": "del of each task once its result() was read, or a coroutine that returns only what is used",
     "farewells": "weakref.finalize() with a function that has no reference to the object itself",
     "trips": "weakref.ref(key) in place of the key in each value of all_trips (each keeps its own key alive)",
     "mocked": "writer.reset_mock(), or a plain stub in its place: a mock keeps all that it is called with",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Programs that run out of memory for what happens where nobody looks, in a pool, a transform or an optimizer: unwatched.py CAUSE"""
 
+import asyncio
 import concurrent.futures
 import copy
 import functools
@@ -325,6 +326,29 @@ def strips():
         for n in range(40_000, 200_000, 800):
             rows = model(torch.randn(n, 64, device=DEVICE))
             parts.append(rows.half())  # planted: strips
+
+
+def drafts():
+    """A comprehension keeps what it has made until it ends: no variable has its list."""
+    model = network()
+    with torch.no_grad():
+        torch.cat([model(torch.randn(4000, 1024, device=DEVICE)) for _ in range(400)])  # planted: drafts
+
+
+def replies():
+    """Tasks that are done stay in a list, and each has what it returned."""
+    model, asked = network().eval(), []
+
+    async def reply():
+        with torch.no_grad():
+            return model(torch.randn(random.randrange(2000, 6000), 1024, device=DEVICE))  # planted: replies
+
+    async def serve():
+        for _ in range(500):
+            asked.append(asyncio.create_task(reply()))
+            await asked[-1]
+
+    asyncio.run(serve())
 
 
 globals()[sys.argv[1]]()
