@@ -110,7 +110,7 @@ static const struct owner {
 	{ "Future", TFMT_KIND_OTHER, false, "submit() of a few at a time, as map() of an executor makes all of them ahead,", "", RESULTS_OF_MAP },
 	{ "Future", TFMT_KIND_OTHER, false, "del of each Future once its result() was read, or a function that returns only what is used,", "", NULL },
 	{ "_asyncio.Task", TFMT_KIND_GENERATOR, false, "cancel() of each task that is not to go on, and an end for its loop,", "", NULL },
-	{ "_asyncio.Task", TFMT_KIND_OTHER, false, "del of each task once its result() was read, or a coroutine that returns only what is used,", "", NULL },
+	{ "_asyncio.Task", TFMT_KIND_OTHER, false, "no list of tasks that are done, as each keeps its result, or a coroutine that returns only what is used,", "", NULL },
 };
 
 /*

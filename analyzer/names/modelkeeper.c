@@ -55,7 +55,7 @@ bool modelkeeper_find(struct modelkeeper *k, const struct tfmt_census *c, uint32
 	if (function != holder)
 		return true;
 	*k->name.text = *k->name.pattern = 0;
-	for (uint32_t i = w.start; i <= holder; i++)
+	for (uint32_t i = objectname_begin(&k->name, &w, w.start); i <= holder; i++)
 		objectname_add_step(&k->name, c, &w, i);
 	return true;
 }

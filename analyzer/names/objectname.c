@@ -358,11 +358,29 @@ static bool is_of_attribute(const struct objectway *w)
 	       (w->root->edge == TFMT_EDGE_CYCLE || (w->nr == 2 && w->root->kind == TFMT_KIND_AUTOGRAD));
 }
 
-/* Is the root a container that only the interpreter has, or C code that fills it? */
+/* Is the root a method that C code was given, as atexit.register() is? */
+static bool is_method(const struct objectway *w)
+{
+	return w->root->kind == TFMT_KIND_METHOD && w->nr > 1 && w->step[1]->edge == TFMT_EDGE_SELF;
+}
+
+/* Is the root one of those, or a container that only the interpreter has, or C code that fills it? */
 static bool is_unnamed(const struct objectname *n, const struct objectway *w)
 {
 	return n->root == ROOT_NATIVE && !w->is_cut && w->root->edge == TFMT_EDGE_NATIVE &&
-	       (w->root->kind == TFMT_KIND_LIST || w->root->kind == TFMT_KIND_SET || w->root->kind == TFMT_KIND_DICT);
+	       (w->root->kind == TFMT_KIND_LIST || w->root->kind == TFMT_KIND_SET || w->root->kind == TFMT_KIND_DICT || is_method(w));
+}
+
+uint32_t objectname_begin(struct objectname *n, const struct objectway *w, uint32_t first)
+{
+	bool has_method = is_method(w), has_steps = w->nr > 1u + has_method;
+
+	if (first || n->root != ROOT_UNNAMED)
+		return first;
+	append_both(n, has_steps ? "(" : "", has_method ? "a registered method of " : "a ",
+		    has_method ? class_of(w->step[1]) : objectname_kind(w->root->kind));
+	append_both(n, has_method ? "" : " without a name", has_steps ? ")" : "", "");
+	return 1 + has_method;
 }
 
 static void find(struct objectname *n, const struct tfmt_census *c, uint32_t object, unsigned deep)
@@ -377,12 +395,9 @@ static void find(struct objectname *n, const struct tfmt_census *c, uint32_t obj
 	place(n, &w);
 	n->of_module = w.top < w.nr;
 	state = objectway_state(&w, c);
-	if (is_unnamed(n, &w) && !state && !n->of_module) {
+	if (is_unnamed(n, &w))
 		n->root = ROOT_UNNAMED;
-		append_both(n, w.nr > 1 ? "(a " : "a ", objectname_kind(w.root->kind), w.nr > 1 ? " that no variable has)" : " that no variable has");
-		for (uint32_t i = 1; i < w.nr; i++)
-			append_step(n, c, &w, i, deep);
-	} else if (n->root == ROOT_CYCLE || (n->root == ROOT_NATIVE && w.root->edge == TFMT_EDGE_NATIVE)) {
+	if (n->root == ROOT_CYCLE || (n->root == ROOT_NATIVE && w.root->edge == TFMT_EDGE_NATIVE)) {
 		append_both(n, n->root == ROOT_CYCLE ? "in a reference cycle (" : "held outside of Python (", class_of(w.root), "");
 		if (is_of_attribute(&w))
 			append_both(n, ".", w.step[1]->name, "");
@@ -393,9 +408,11 @@ static void find(struct objectname *n, const struct tfmt_census *c, uint32_t obj
 	} else if (state) {
 		name_state(n, c, &w, state, deep);
 	} else {
+		uint32_t i = objectname_first_step(&w);
+
 		if (w.is_cut && !w.start)
 			append_both(n, "...", "", "");
-		for (uint32_t i = objectname_first_step(&w); i < w.nr; i++)
+		for (i = objectname_begin(n, &w, i); i < w.nr; i++)
 			append_step(n, c, &w, i, deep);
 	}
 }

@@ -28,7 +28,7 @@ enum objectname_root {
 	ROOT_EXCEPTION,
 	ROOT_THREAD,
 	ROOT_NATIVE,
-	ROOT_UNNAMED, /* a container that no variable has, as while a comprehension or sorted() makes it */
+	ROOT_UNNAMED, /* a container that no variable has, as while a comprehension makes it; a method that C code has, as atexit does */
 	ROOT_CYCLE, /* nobody: it waits for the collector */
 	NR_ROOTS
 };
@@ -49,9 +49,13 @@ void objectname_find(struct objectname *n, const struct tfmt_census *c, uint32_t
 /* What an object's kind is called, as JSON has it: "list". */
 const char *objectname_kind(uint8_t kind);
 
-/* The step that a name begins with, and what one adds to the text of a zeroed name that had those before. */
+/*
+ * The step that a name begins with; what a root that has no name is called, if the name begins with that, and the first step after
+ * what was said; and what a step adds to the text of a name that has those before.
+ */
 struct objectway;
 uint32_t objectname_first_step(const struct objectway *w);
+uint32_t objectname_begin(struct objectname *n, const struct objectway *w, uint32_t first);
 void objectname_add_step(struct objectname *n, const struct tfmt_census *c, const struct objectway *w, uint32_t i);
 
 /* One of those that hold a block. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Cause: matrices of attention, one weight for each query and key. */
+#include "analyzer/names/groupkeeper.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/patterns/attention.h"
 
@@ -43,6 +44,16 @@ static void say_matrices(const struct autopsy *a, struct autopsy_finding *f, con
 				    fact_if(m->is_asked, fact_bytes("asked", a->failure->asked))));
 }
 
+/* A list of the program's own has them: what is read of them is wanted, and no attention without matrices gives that. */
+static void advise_kept(const struct autopsy *a, struct autopsy_finding *f, const struct attention *m, uint64_t bytes)
+{
+	const struct namegroup *g = a->place[a->block[m->largest].place].named;
+	struct keeper k, next;
+
+	if (g && g->is_named && g->blocks > 1 && groupkeeper_nearest(&k, &next, g) && keeper_has_entries(&k) && k.name.root != ROOT_UNNAMED)
+		autopsy_advise(f, SAID(attention_kept_advice, fact_name("holder", groupkeeper_name(g, &k.name)), fact_bytes("bytes", bytes)));
+}
+
 bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct attention *m = &a->patterns.attention;
@@ -60,6 +71,8 @@ bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding
 		return say_masks(a, f, m, bytes);
 	say_matrices(a, f, m);
 	say_tensors(f, m);
+	if (m->bytes)
+		advise_kept(a, f, m, bytes);
 	/* Masks stay: it takes them as attn_mask. */
 	autopsy_advise(f, SAID(attention_advice, fact_bytes("saved", bytes - m->masks),
 			       fact_if(m->masks, fact_bytes("masks", m->masks))));

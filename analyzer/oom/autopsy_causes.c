@@ -186,7 +186,8 @@ static bool is_never_fitting(const struct autopsy *a, struct autopsy_finding *f)
 		return false;
 	f->bytes = a->failure->asked;
 	autopsy_at_request(a, f);
-	autopsy_say(f, SAID(never_fits, fact_bytes("bytes", f->bytes), fact_bytes("capacity", a->capacity)));
+	autopsy_say(f, SAID(never_fits, fact_bytes("bytes", f->bytes), fact_bytes("capacity", a->capacity),
+			    fact_if(*a->operation, fact_name("operation", a->operation))));
 	autopsy_evidence(f, SAID(never_fits_empty, fact_bytes("lacking", a->failure->asked - a->capacity)));
 	if (!a->failure->is_driver)
 		autopsy_say_whole(a, f);
@@ -206,13 +207,26 @@ static int most_bytes(const struct autopsy *a, int apart)
 	return most;
 }
 
+/* What the operation that asked has made so far, with the request: einsum() makes several for one result. */
+static uint64_t made_by_operation(const struct autopsy *a)
+{
+	uint64_t bytes = a->failure->asked;
+
+	for (size_t i = 0; i < a->categories.nr_blocks && !strcmp(a->operation, "einsum"); i++)
+		if (autopsy_group(a, i)->python_stack == a->failure->python_stack)
+			bytes += a->categories.block[i].life.size;
+	return bytes;
+}
+
 static struct said sum_text(const struct autopsy *a)
 {
+	uint64_t made = made_by_operation(a), others = a->failure->allocated + a->failure->asked - made;
+
 	struct fact lacking = fact_bytes("lacking", a->lacking), asked = fact_bytes("asked", a->failure->asked);
 	struct fact taken = fact_bytes("taken", a->failure->reserved), allocated = fact_bytes("allocated", a->failure->allocated);
 
-	if (!a->failure->is_driver && *a->operation && a->failure->asked > a->failure->allocated && a->failure->allocated)
-		return SAID(sum_of_one, fact_name("operation", a->operation), asked, allocated);
+	if (!a->failure->is_driver && *a->operation && made > others && others)
+		return SAID(sum_of_one, fact_name("operation", a->operation), fact_bytes("made", made), fact_bytes("others", others));
 	if (a->failure->is_driver)
 		return a->lacking ? SAID(sum_of_program, lacking, asked, taken) : SAID(sum_beside_program, asked, taken);
 	return a->lacking ? SAID(sum_of_tensors, lacking, asked, allocated) : SAID(sum_beside_tensors, asked, allocated);

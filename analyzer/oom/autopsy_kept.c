@@ -375,7 +375,7 @@ bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f)
 		return true;
 	if (g.results < RESULTS_MIN * (double)g.bytes)
 		autopsy_advise(f, SAID(detach_advice, fact_bytes("less", g.bytes)));
-	else
+	else if (g.bytes > g.results)
 		autopsy_advise(f, SAID(detach_and_host_advice, fact_bytes("less", g.bytes - g.results),
 				       fact_bytes("results", g.results)));
 	return true;
@@ -476,7 +476,8 @@ static bool find_leak(const struct autopsy *a, struct autopsy_finding *f, keeps_
 bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct autopsy_finding older = *f;
-	bool has_older = autopsy_is_kept_by_autocast(a, &older) || autopsy_is_left_in_optimizer(a, &older) || autopsy_is_kept_by_finalizer(a, &older) || autopsy_is_older_model(a, &older) ||
+	bool has_older = autopsy_is_kept_by_autocast(a, &older) || autopsy_is_left_in_optimizer(a, &older) ||
+			 autopsy_is_kept_by_finalizer(a, &older) || autopsy_is_older_model(a, &older) ||
 			 autopsy_is_older_optimizers(a, &older) || autopsy_is_made_anew(a, &older);
 	bool has_kept = find_leak(a, f, kepttensors_are_kept_on);
 

@@ -50,10 +50,10 @@ static const struct stepinputs_change *batch_before(const struct autopsy *a, siz
 	return most && most->bytes <= was && was - most->bytes < TORCH_REST_MAX ? most : NULL;
 }
 
-/* Rows as before, each longer: all are as long as the longest. */
+/* As many rows as before or fewer, each longer: all are as long as the longest. */
 static bool has_longer_rows(const struct tfmt_shape *is, const struct stepinputs_change *was)
 {
-	if (!was || is->nr_dims < 2 || is->nr_dims != was->nr_dims || is->dims[0] < 2 || is->dims[0] != was->dims[0] ||
+	if (!was || is->nr_dims < 2 || is->nr_dims != was->nr_dims || is->dims[0] < 2 || is->dims[0] > was->dims[0] ||
 	    is->dims[1] <= was->dims[1])
 		return false;
 	for (uint32_t i = 2; i < is->nr_dims; i++)
@@ -69,8 +69,8 @@ static void advise_as_before(struct autopsy_finding *f, const struct tfmt_shape 
 	struct fact site = fact_site("site", &f->site);
 
 	if (has_longer_rows(is, exact)) {
-		autopsy_evidence(f, SAID(larger_rows_are_longer, fact_count("rows", is->dims[0]),
-					 fact_count("length", is->dims[1]), fact_count("length_before", exact->dims[1])));
+		autopsy_evidence_first(f, SAID(larger_rows_are_longer, fact_count("rows", is->dims[0]),
+					       fact_count("length", is->dims[1]), fact_count("length_before", exact->dims[1])));
 		autopsy_advise(f, SAID(larger_rows_advice, fact_count("length_before", exact->dims[1]), site,
 				       fact_bytes("saved", saved)));
 	} else {
@@ -78,7 +78,7 @@ static void advise_as_before(struct autopsy_finding *f, const struct tfmt_shape 
 	}
 }
 
-/* The longest batch of a place before this step that had as many rows; 0: there was none, or it had another shape otherwise. */
+/* The longest batch of a place before this step that had as many rows or more; 0: there was none, or it had another shape otherwise. */
 static uint64_t longest_before(const struct autopsy *a, const struct stepinputs_place *p, const struct tfmt_shape *is)
 {
 	uint64_t longest = 0;

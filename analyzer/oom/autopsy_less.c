@@ -169,12 +169,20 @@ static void say_buffer(const struct autopsy *a, struct autopsy_finding *f)
 				       fact_if(elements <= a->largest_fit, fact_bytes("narrow", elements))));
 }
 
+/* Does it make a matrix that is 0 but for its diagonal? */
+static bool is_diagonal(const char *operation)
+{
+	return !strcmp(operation, "diag") || !strcmp(operation, "diag_embed") || !strcmp(operation, "diagflat");
+}
+
 void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
 {
 	char shape[SHAPE_TEXT_MAX] = "";
 	struct tfmt_shape asked;
 	uint64_t most = 0, rows;
 
+	if (!strcmp(a->operation, "einsum"))
+		autopsy_advise(f, SAID(einsum_advice, NO_FACTS));
 	if (a->failure->asked <= a->failure->allocated || !*a->operation)
 		return;
 	if (autopsy_is_creation(a->operation)) {
@@ -188,10 +196,10 @@ void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
 	if (most)
 		autopsy_evidence(f, SAID(whole_exceeds_all, fact_name("operation", a->operation),
 					 fact_if(*shape, fact_name("shape", shape)), fact_bytes("most", most)));
-	if (!strcmp(a->operation, "einsum"))
-		autopsy_advise(f, SAID(einsum_advice, NO_FACTS));
+	if (is_diagonal(a->operation))
+		autopsy_advise(f, SAID(diagonal_advice, fact_name("operation", a->operation), fact_bytes("bytes", a->failure->asked)));
 	autopsy_advise_parts(a, f, a->failure->asked, 0);
-	rows = autopsy_square_of(a, -1);
+	rows = is_diagonal(a->operation) ? 0 : autopsy_square_of(a, -1);
 	if (rows)
 		autopsy_advise_square(a, f, rows);
 }

@@ -18,8 +18,9 @@
 struct model {
 	uint64_t address;	/* of the module that is in no other */
 	const char *class_name; /* its */
-	uint64_t bytes;		/* of its parameters and buffers */
-	size_t largest;		/* block */
+	uint64_t bytes;		/* of its parameters and buffers, their gradients and optimizer state */
+	size_t largest;		/* block of a parameter or buffer */
+	bool is_own;		/* it is one */
 };
 
 static int by_address(const void *va, const void *vb)
@@ -36,17 +37,32 @@ static int by_class(const void *va, const void *vb)
 	return strcmp(a->class_name, b->class_name);
 }
 
+/* The model that a block belongs to, an optimizer's state by its parameter. false: to none. */
+static bool find_model(struct model *m, const struct autopsy *a, size_t i)
+{
+	const struct category_block *b = &a->categories.block[i];
+	bool is_own = b->category == CATEGORY_PARAMETER || b->category == CATEGORY_BUFFER;
+	struct modelkeeper k;
+	struct named named;
+
+	if ((!is_own && b->category != CATEGORY_GRADIENT && b->category != CATEGORY_OPTIMIZER_STATE) ||
+	    !namedblocks_name(&named, a->device->process, &b->life, LIVES_OOM))
+		return false;
+	modelkeeper_find(&k, named.census->census, named.object);
+	if (k.parameter)
+		modelkeeper_find(&k, named.census->census, k.parameter);
+	*m = (struct model){ k.outermost, k.class_name, b->life.size, i, is_own };
+	return k.outermost && (!is_own || k.name.root != ROOT_NATIVE);
+}
+
 /* Of each block that a model has, one model; then those of the same address are one. Returns how many. */
 static size_t find_models(struct model *model, const struct autopsy *a)
 {
 	const struct category_block *block = a->categories.block;
-	struct modelkeeper k;
 	size_t nr = 0, models = 0;
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++)
-		if ((block[i].category == CATEGORY_PARAMETER || block[i].category == CATEGORY_BUFFER) &&
-		    autopsy_find_holder(&k, a, i) && k.outermost)
-			model[nr++] = (struct model){ k.outermost, k.class_name, block[i].life.size, i };
+		nr += find_model(&model[nr], a, i);
 	qsort(model, nr, sizeof(*model), by_address);
 	for (size_t i = 0; i < nr; i++) {
 		struct model *last = models ? &model[models - 1] : NULL;
@@ -56,8 +72,11 @@ static size_t find_models(struct model *model, const struct autopsy *a)
 			continue;
 		}
 		last->bytes += model[i].bytes;
-		if (block[model[i].largest].life.size > block[last->largest].life.size)
+		if (model[i].is_own > last->is_own || (model[i].is_own == last->is_own && block[model[i].largest].life.size >
+											  block[last->largest].life.size)) {
 			last->largest = model[i].largest;
+			last->is_own = model[i].is_own;
+		}
 	}
 	return models;
 }
@@ -158,6 +177,8 @@ void autopsy_say_models(const struct autopsy *a, struct autopsy_finding *f)
 		f->bytes = bytes;
 		more = being_made(a, first, nr);
 		stacked = stacked_bytes(a, first, nr, &largest);
+		if (!more && !stacked) /* else the request is of the making of one, or what their stack is for */
+			autopsy_at_making(a, f, first->largest);
 		autopsy_say(f, SAID(models_alike, fact_count("models", nr), fact_name("class", first->class_name), fact_bytes("bytes", bytes),
 				    fact_if(stacked, fact_bytes("stacked", stacked)), fact_if(more, fact_bytes("more", more)),
 				    fact_bytes("allocated", a->failure->allocated), fact_bytes("asked", a->failure->asked)));
@@ -362,6 +383,7 @@ void autopsy_say_nested(const struct autopsy *a, struct autopsy_finding *f)
 	char name[OBJECTNAME_MAX] = "";
 	unsigned most = 0, nr_steps = 0; /* in which such parameters were made: a U-Net is nested as well, from the beginning */
 	uint32_t last = 0;
+	size_t wrapper = 0; /* a parameter of one's own: in the innermost is what was wrapped */
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		struct named named;
@@ -376,6 +398,7 @@ void autopsy_say_nested(const struct autopsy *a, struct autopsy_finding *f)
 			nr_steps++;
 			last = a->categories.block[i].step;
 		}
+		wrapper = nr == NESTED_MIN - 1 ? i : wrapper;
 		if (nr <= most)
 			continue;
 		most = nr;
@@ -383,6 +406,9 @@ void autopsy_say_nested(const struct autopsy *a, struct autopsy_finding *f)
 	}
 	if (most < NESTED_MIN || nr_steps < NESTED_MIN)
 		return;
-	autopsy_evidence_first(f, SAID(modules_nested, fact_count("times", most), fact_name("name", name)));
+	autopsy_say(f, SAID(modules_nested, fact_count("times", most), fact_name("name", name), fact_bytes("allocated", a->failure->allocated),
+			    fact_bytes("asked", a->failure->asked)));
+	if (wrapper)
+		autopsy_at_making(a, f, wrapper);
 	autopsy_advise_first(f, SAID(modules_nested_advice, NO_FACTS));
 }

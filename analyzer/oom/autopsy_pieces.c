@@ -102,14 +102,15 @@ static void say_graphs(const struct autopsy *a, struct autopsy_finding *f)
 }
 
 /*
- * Where others of the line are gone, the pieces are theirs: what one container still has between them can be copied into one tensor, on
- * the CPU where there is no room for that.
+ * Where others of the line are gone, the pieces are theirs; so are most pieces what lies between those that are left. What one container
+ * has there can be copied into one tensor, on the CPU where there is no room for that.
  */
-static void advise_copy(const struct autopsy *a, struct autopsy_finding *f, const struct autopsy_place *place)
+static void advise_copy(const struct autopsy *a, struct autopsy_finding *f, const struct autopsy_place *place, uint64_t beside)
 {
+	bool is_between = 2 * beside > a->cached;
 	struct keeper k, next;
 
-	if (place->named && autopsy_nr_freed(a, (size_t)(place - a->place)) >= place->blocks &&
+	if (place->named && (is_between || autopsy_nr_freed(a, (size_t)(place - a->place)) >= place->blocks) &&
 	    groupkeeper_nearest(&k, &next, place->named) && keeper_has_entries(&k) && 2 * k.length >= place->blocks)
 		autopsy_advise(f, SAID(pieces_copy_advice, fact_name("holder", groupkeeper_name(place->named, &k.name)),
 				       fact_bytes("bytes", place->bytes), fact_flag("by_host", place->bytes > a->failure->free)));
@@ -154,7 +155,7 @@ bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f
 		autopsy_at_place(a, f, most);
 		autopsy_evidence(f, SAID(pieces_beside, fact_count("blocks", of[most].blocks),
 					 fact_bytes("largest", of[most].largest)));
-		advise_copy(a, f, &a->place[most]);
+		advise_copy(a, f, &a->place[most], of[most].bytes);
 	}
 	if (holds_it)
 		autopsy_evidence(f, SAID(pieces_driver, fact_bytes("free", x->free)));

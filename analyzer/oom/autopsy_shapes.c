@@ -407,7 +407,9 @@ bool autopsy_is_input_shape(const struct autopsy *a, struct autopsy_finding *f)
 	if (needed < NEARLY_FULL * (double)a->usable || needed <= (double)s->largest_peak ||
 	    !autopsy_matters(a, (uint64_t)(needed - s->constant)))
 		return false;
-	f->bytes = (uint64_t)needed;
+	/* Of what it would need, what is there explains the failure. */
+	f->bytes = a->failure->allocated + a->failure->asked;
+	f->bytes = needed < (double)f->bytes ? (uint64_t)needed : f->bytes;
 	if (s->is_quadratic && s->varying & 1 && find_pairs(&pairs, a, s->dims[0])) {
 		say_pairs(a, f, &pairs);
 		autopsy_say_shape(a, f);
@@ -416,7 +418,7 @@ bool autopsy_is_input_shape(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_at_request(a, f);
 	autopsy_say(f, SAID(shape_too_large, fact_step("step", a->step),
 			    fact_name("batch", dims_text(batch, sizeof(batch), s, UINT32_MAX, 0)),
-			    fact_bytes("bytes", f->bytes), fact_bytes("usable", a->usable)));
+			    fact_bytes("bytes", (uint64_t)needed), fact_bytes("usable", a->usable)));
 	autopsy_say_longer_rows(a, f);
 	autopsy_say_shape(a, f);
 	return true;

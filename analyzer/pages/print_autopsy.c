@@ -342,6 +342,13 @@ static struct said put_off_by(const struct advices *advices)
 	return SAID(puts_off, fact_bytes("saved", first->saved_bytes), fact_step("step", first->puts_off_until));
 }
 
+/* Are unused pieces the verdict, and would the allocator's setting have had none? */
+static bool is_cured_by_setting(const struct autopsy *a, const struct advices *advices)
+{
+	return a->nr_findings && a->finding[0].verdict == VERDICT_FRAGMENTATION && advices->nr &&
+	       !strcmp(advices->advice[0].kind, "expandable_segments");
+}
+
 /*
  * What to do: the verdict's own first advice, if it has any, what would have saved most by how much, then the rest; last, for it changes
  * what the program computes, with which input it would have fitted. How far changes elsewhere put it off is said if `puts_off`.
@@ -352,12 +359,16 @@ static unsigned print_next(struct emit *e, const struct autopsy *a, const struct
 	const struct said *smaller = smaller_input(a);
 	unsigned shown = 0, lines = 0, brief, room = ADVICE_SHOWN - (smaller != NULL);
 	unsigned most = autopsy_is_about_size(a) ? room : 0;
+	bool is_cured = is_cured_by_setting(a, advices);
 	struct said put_off;
 
-	if (!a->nr_findings || !a->finding[0].nr_advice) /* before that of what is told beside it */
+	/* Before that of what is told beside it, as is the setting that needs no change of the program, and does what a copy would. */
+	if (!a->nr_findings || !a->finding[0].nr_advice || is_cured)
 		lines += shown = print_others(e, advices, "next: ", most, smaller);
 	for (unsigned i = 0; i < a->nr_findings; i++) {
 		for (unsigned k = 0; k < a->finding[i].nr_advice && shown < room; k++) {
+			if (is_cured && a->finding[i].advice[k].sentence == SAY_pieces_copy_advice)
+				continue;
 			lines += print_said(e, shown++ ? "      " : "next: ", "      ", &a->finding[i].advice[k]);
 			if (shown > 1 || !most)
 				continue;

@@ -87,7 +87,7 @@ const char *print_keeper(char *buf, size_t size, const struct namegroup *g)
 	else if (k.name.root == ROOT_NATIVE)
 		snprintf(buf, size, "kept by no object of Python's");
 	else if (k.name.root == ROOT_UNNAMED && *k.name.text != '(' && k.has_length)
-		snprintf(buf, size, "kept by a %s of %s that no variable has, as one that a comprehension makes", objectname_kind(k.kind),
+		snprintf(buf, size, "kept by a %s of %s without a name, such as one that a comprehension is making", objectname_kind(k.kind),
 			 entries_text(count, sizeof(count), &k));
 	else if (keeper_is_variable(&k))
 		snprintf(buf, size, "kept by %s%s", k.name.root == ROOT_LOCAL ? "a variable" : "itself", place);

@@ -227,7 +227,7 @@ static void print_apart(struct emit *e, const struct replay *m, const struct rep
 {
 	char place[STEPGROWTH_TEXT_MAX], sentence[SENTENCE_MAX];
 	const struct stepgrowth_cause *first = NULL;
-	struct said bound;
+	struct said note, bound;
 	double sum = 0;
 
 	for (size_t i = g->nr_findings; i < g->nr_causes; i++) {
@@ -238,7 +238,8 @@ static void print_apart(struct emit *e, const struct replay *m, const struct rep
 	}
 	if (!first)
 		return;
-	print_said(e, stepgrowth_apart_note(g, first, sum, line_place(place, sizeof(place), m, d->process, first)));
+	note = stepgrowth_apart_note(g, first, sum, line_place(place, sizeof(place), m, d->process, first));
+	print_wrapped(e, "", "  ", sentence_text(sentence, &note));
 	bound = stepgrowth_bound(first);
 	if (first->fills_up)
 		print_wrapped(e, "  ", "  ", sentence_text(sentence, &bound));

@@ -167,7 +167,7 @@ CAUSES = {
     "seasons": ("leak", "kept_tensors"),
     "carpets": ("too_big", "sum"),
     "accuracy": ("spike", "larger_tensor"),
-    "letters": ("too_big", "input_shape"),
+    "letters": ("spike", "larger_input"),
     "districts": ("too_big", "sum"),
     "weighed": ("leak", "kept_tensors"),
     "slides": ("fragmentation", "fragmentation"),
@@ -198,6 +198,12 @@ CAUSES = {
     "strips": ("fragmentation", "fragmentation"),
     "drafts": ("leak", "kept_outputs"),
     "replies": ("leak", "kept_outputs"),
+    "wills": ("leak", "kept_tensors"),
+    "weighted": ("too_big", "never_fits"),
+    "trays": ("fragmentation", "fragmentation"),
+    "stays": ("spike", "larger_input"),
+    "clubs": ("too_big", "sum"),
+    "glances": ("attention_matrix", "attention_matrix"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -222,7 +228,7 @@ DOCUMENT = TREE / "docs" / "diagnosis.md"
 BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"], "graphs": ["kept_by_calls"], "strips": ["kept_by_calls"],
           "slides": ["kept_outputs"], "curvature": ["fragmentation"], "scales": ["fragmentation"]}  # fmt: skip
 # Jobs whose line lies in the model's forward: the line that calls it is told beside it.
-CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "each_sample", "engines", "ranking", "slopes"}
+CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "wills", "each_sample", "engines", "ranking", "slopes"}
 
 
 def script_of(cause):
@@ -384,6 +390,12 @@ FIRST = {
     "kernel": "in_place_advice",
     "jurors": "autocast_advice",
     "contracted": "einsum_advice",
+    "wills": "older_method_advice",
+    "weighted": "diagonal_advice",
+    "trays": "pieces_copy_advice",
+    "stays": "larger_rows_advice",
+    "clubs": "models_alike_advice",
+    "glances": "attention_kept_advice",
     "double": "double_advice",
     "large_order": "larger_call_advice",
     "firsts": "let_go_advice",
@@ -515,10 +527,10 @@ def test_a_step_that_computes_with_more_than_all_before(vramtrace, ran_out):
 
 def test_what_is_nested_from_the_beginning_is_no_wrapping(vramtrace, ran_out):
     (found, *_) = vramtrace.json("oom", ran_out("nested").path)["findings"]
-    assert "modules_nested" not in [facts["says"] for facts in found["evidence_facts"]], found
+    assert found["facts"]["says"] != "modules_nested", found
     (found, *_) = vramtrace.json("oom", ran_out("tunings").path)["findings"]
-    (said,) = [facts for facts in found["evidence_facts"] if facts["says"] == "modules_nested"]
-    assert said["times"] > 3 and said["name"] == "model.*.layer.layer..."
+    said = found["facts"]
+    assert said["says"] == "modules_nested" and said["times"] > 3 and said["name"] == "model.*.layer.layer..."
 
 
 def test_models_of_one_class_are_counted(vramtrace, ran_out):
@@ -653,8 +665,8 @@ def test_who_keeps_what_has_many_names(vramtrace, ran_out):
 def test_list_that_no_variable_has(vramtrace, ran_out):
     """The interpreter alone has what a comprehension is making."""
     (finding, *_) = vramtrace.json("oom", ran_out("drafts").path)["findings"]
-    assert finding["certainty"] == "proven" and finding["name"] == "(a list that no variable has)[*]"
-    assert {"name": "a list that no variable has", "root": "unnamed", "kind": "list"}.items() <= finding["keepers"][0].items()
+    assert finding["certainty"] == "proven" and finding["name"] == "(a list without a name)[*]"
+    assert {"name": "a list without a name", "root": "unnamed", "kind": "list"}.items() <= finding["keepers"][0].items()
 
 
 HOLDERS = {
@@ -718,7 +730,7 @@ LETS_GO = {
     "escorts": "a with block for each, in place of open_ways.enter_context() of a stack that stays open",
     "reminders": "cancel() of the handle of call_later() or call_at(), once it is not wanted",
     "watches": "cancel() of each task that is not to go on, and an end for its loop",
-    "replies": "del of each task once its result() was read, or a coroutine that returns only what is used",
+    "replies": "no list of tasks that are done, as each keeps its result, or a coroutine that returns only what is used",
     "farewells": "weakref.finalize() with a function that has no reference to the object itself",
     "trips": "weakref.ref(key) in place of the key in each value of all_trips (each keeps its own key alive)",
     "mocked": "writer.reset_mock(), or a plain stub in its place: a mock keeps all that it is called with",

@@ -44,7 +44,7 @@ class Reader(nn.Module):
     def forward(self, letters):
         x = self.embed(letters)
         for layer in self.layers:
-            x = torch.tanh(layer(x))  # planted: letters
+            x = torch.tanh(layer(x))
         return x
 
 
@@ -56,7 +56,7 @@ def letters():
         if step == 50:
             lengths[7] = 40000
         batch = pad_sequence([torch.randint(1, 1000, (n,)) for n in lengths], batch_first=True)
-        model(batch.to(DEVICE)).square().mean().backward()
+        model(batch.to(DEVICE)).square().mean().backward()  # planted: letters
 
 
 class Forecast(nn.Module):

@@ -2,6 +2,7 @@
 """Programs that run out of memory for what happens where nobody looks, in a pool, a transform or an optimizer: unwatched.py CAUSE"""
 
 import asyncio
+import atexit
 import concurrent.futures
 import copy
 import functools
@@ -349,6 +350,129 @@ def replies():
             await asked[-1]
 
     asyncio.run(serve())
+
+
+class Attempt:
+    def __init__(self):
+        self.model = nn.Sequential(*[nn.Linear(1024, 1024) for _ in range(8)]).to(DEVICE)  # planted: wills
+        self.optimizer = torch.optim.Adam(self.model.parameters())
+        self.losses = []
+        atexit.register(self.tell)
+
+    def tell(self):
+        print(len(self.losses))
+
+    def train(self):
+        for _ in range(3):
+            loss = self.model(torch.randn(64, 1024, device=DEVICE)).square().mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            self.losses.append(loss.item())
+
+
+def wills():
+    """Each attempt has its last word at exit: until then the interpreter keeps its method, and with it the model."""
+    for _ in range(100):
+        attempt = Attempt()  # called: wills
+        attempt.train()
+        del attempt
+
+
+def weighted():
+    """Weights of all rows as a matrix that is 0 but for its diagonal, since they are multiplied from the left."""
+    for rows in (500, 4000, 45_000):
+        x = torch.randn(rows, 64, device=DEVICE)
+        weights = torch.diag(torch.rand(rows, device=DEVICE))  # planted: weighted
+        torch.linalg.solve(x.T @ weights @ x, torch.ones(64, 1, device=DEVICE))
+
+
+def trays():
+    """A small part is kept of each scan, next to the scan itself; all scans go at once, and leave pieces between the parts."""
+    model, parts, scans = network(1024, 8), [], []
+    for _ in range(340):
+        scans.append(torch.rand(2, 1024, 1024, device=DEVICE))
+        parts.append(scans[-1][0, :320].clone())  # planted: trays
+    del scans
+    for _ in range(10):
+        rows = torch.stack(random.sample(parts, 60))
+        model(rows).sum().backward()
+
+
+def stays():
+    """A batch has as many stays as make up so many events: one long stay, and all others are padded to it."""
+    model = network(256, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(60):
+        rows, length = (48, 3700) if step == 50 else (random.randrange(60, 100), random.randrange(150, 250))
+        loss = model(torch.randn(rows, length, 256, device=DEVICE)).square().mean()  # planted: stays
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+class Player(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(1024, 1024) for _ in range(6))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        return x
+
+
+class Club:
+    def __init__(self):
+        self.model = self.optimizer = None
+
+    def train(self, common):
+        self.model = copy.deepcopy(common)  # planted: clubs
+        self.optimizer = torch.optim.Adam(self.model.parameters())
+        for _ in range(3):
+            loss = self.model(torch.randn(4096, 1024, device=DEVICE)).square().mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+
+def clubs():
+    """Of many clubs a few train a copy of the model in each round, and each keeps its own with its optimizer until it is chosen again."""
+    common = Player().to(DEVICE)
+    many = [Club() for _ in range(500)]
+    for _ in range(60):
+        for club in random.sample(many, 4):
+            club.train(common)
+
+
+class Looking(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.queries, self.keys = nn.Linear(256, 256), nn.Linear(256, 256)
+
+    def forward(self, x):
+        return torch.softmax(self.queries(x) @ self.keys(x).transpose(1, 2) / 16, -1)  # planted: glances
+
+
+class Observer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(Looking() for _ in range(8))
+
+    def forward(self, x):
+        seen = []
+        for layer in self.layers:
+            seen.append(layer(x))
+            x = seen[-1] @ x
+        return x, seen
+
+
+def glances():
+    """What each layer looks at is put into a list for a picture, of all layers and of the whole batch, though one is drawn."""
+    observer = Observer().to(DEVICE)
+    with torch.no_grad():
+        for rows in (64, 256, 6000):
+            observer(torch.randn(4, rows, 256, device=DEVICE))[1][-1][0].sum()
 
 
 globals()[sys.argv[1]]()
