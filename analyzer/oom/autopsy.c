@@ -273,7 +273,7 @@ static void find_call(struct autopsy *a)
 	}
 }
 
-/* "at::_ops::bmm::call(...)": "bmm"; of "sub_Tensor" without the overload's name: "sub". */
+/* "at::_ops::bmm::call(...)": "bmm"; of "sub_Tensor" and "empty_memory_format" without the overload's name: "sub", "empty". */
 static void read_operation(char *out, size_t size, const char *function)
 {
 	static const char prefix[] = "at::_ops::";
@@ -284,7 +284,7 @@ static void read_operation(char *out, size_t size, const char *function)
 	name += sizeof(prefix) - 1;
 	end = strstr(name, "::");
 	for (const char *c = name; end && c < end; c++)
-		if (c[0] == '_' && isupper((unsigned char)c[1]))
+		if ((c[0] == '_' && isupper((unsigned char)c[1])) || !strncmp(c, "_memory_format", strlen("_memory_format")))
 			end = c;
 	if (end)
 		snprintf(out, size, "%.*s", (int)(end - name), name);
