@@ -97,7 +97,7 @@ static const struct owner {
 } owners[] = {
 	{ "itertools.cycle", TFMT_KIND_LIST, true, "while True: yield from x, in place of itertools.cycle(x) in ", ",", NULL },
 	{ "Queue", TFMT_KIND_DEQUE, true, "a maxsize, or a smaller one, for the queue.Queue() in ", "", NULL },
-	{ "LogRecord", TFMT_KIND_TUPLE, false, "x.item(), or str(x), in place of x in what is logged", "", NULL },
+	{ "LogRecord", TFMT_KIND_TUPLE, false, "str(x), or x.item() of a single number, in place of x in what is logged", "", NULL },
 	{ "MagicMock", TFMT_KIND_LIST, true, "", ".reset_mock(), or a plain stub in its place: a mock keeps all that it is called with,", NULL },
 	{ "WeakKeyDictionary", TFMT_KIND_DICT, true, "weakref.ref(key) in place of the key in each value of ",
 	  " (each keeps its own key alive)", NULL },

@@ -38,7 +38,9 @@ def test_line_that_lets_go_ends_the_growth(vramtrace, tmp_path):
     options = ("--simulate-capacity", "1GiB")
     done = vramtrace.record(tmp_path / "leak.vtr", command, options=options, env=WITH_NAMES)
     assert done.status == 1 and "OutOfMemoryError" in done.stderr
-    lines = vramtrace.call("leaks", done.path).stdout.splitlines()[4:8]
+    # How many censuses there were is a matter of time.
+    text = [line for line in vramtrace.call("leaks", done.path).stdout.splitlines() if "from census to census" not in line]
+    lines = text[4:8]
     assert any("kept by losses, a list of " in line for line in lines)
     shown = (TREE / "README.md").read_text().partition("$ vramtrace leaks leak.vtr | sed -n 5,8p\n")[2].splitlines()[:4]
     assert [line.strip() for line in shown] == [re.sub(r" \S*/examples/", " examples/", line.strip()) for line in lines]

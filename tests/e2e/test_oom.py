@@ -734,7 +734,7 @@ LETS_GO = {
     "farewells": "weakref.finalize() with a function that has no reference to the object itself",
     "trips": "weakref.ref(key) in place of the key in each value of all_trips (each keeps its own key alive)",
     "mocked": "writer.reset_mock(), or a plain stub in its place: a mock keeps all that it is called with",
-    "records": "x.item(), or str(x), in place of x in what is logged",
+    "records": "str(x), or x.item() of a single number, in place of x in what is logged",
 }
 
 
