@@ -395,8 +395,10 @@ static void find(struct objectname *n, const struct tfmt_census *c, uint32_t obj
 	place(n, &w);
 	n->of_module = w.top < w.nr;
 	state = objectway_state(&w, c);
-	if (is_unnamed(n, &w))
+	if (is_unnamed(n, &w)) {
 		n->root = ROOT_UNNAMED;
+		n->of_method = is_method(&w);
+	}
 	if (n->root == ROOT_CYCLE || (n->root == ROOT_NATIVE && w.root->edge == TFMT_EDGE_NATIVE)) {
 		append_both(n, n->root == ROOT_CYCLE ? "in a reference cycle (" : "held outside of Python (", class_of(w.root), "");
 		if (is_of_attribute(&w))

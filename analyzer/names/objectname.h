@@ -38,6 +38,7 @@ struct objectname {
 	char text[OBJECTNAME_MAX];
 	char pattern[OBJECTNAME_MAX]; /* the same with '*' for numbers */
 	enum objectname_root root;
+	bool of_method; /* the root is a method that C code has */
 	bool of_module; /* by the path of an nn.Module: the root is no part of what it is called */
 	const char *file, *function; /* of the frame, or the function's; NULL = not known */
 	uint32_t line;  /* 0 = not known */

@@ -393,7 +393,7 @@ static struct said holder_advice(const struct older *o, const struct autopsy *a,
 	if (other != block && find_group_owner(&optimizer, a, block) && find_group_owner(&of_other, a, other) &&
 	    !strcmp(optimizer.text, of_other.text))
 		return SAID(older_groups_advice, fact_name("optimizer", optimizer.text), fact_bytes("bytes", o->bytes));
-	if (autopsy_find_holder(&k, a, block) && k.name.root == ROOT_UNNAMED)
+	if (autopsy_find_holder(&k, a, block) && k.name.of_method) /* not a list that a comprehension makes */
 		return SAID(older_method_advice, fact_bytes("bytes", o->bytes));
 	return SAID(older_holder_advice, fact_name("holder", all_holders(all, sizeof(all), o, a, holder)), fact_bytes("bytes", o->bytes));
 }

@@ -669,6 +669,41 @@ def test_list_that_no_variable_has(vramtrace, ran_out):
     assert {"name": "a list without a name", "root": "unnamed", "kind": "list"}.items() <= finding["keepers"][0].items()
 
 
+MODELS_OF_A_COMPREHENSION = """\
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(*(torch.nn.Linear(1024, 1024) for _ in range(8)))
+
+    def forward(self, x):
+        return self.layers(x)
+
+def fit(seed):
+    model = Net().cuda()
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(3):
+        loss = model(torch.randn(64, 1024, device="cuda")).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model
+
+models = [fit(seed) for seed in range(200)]
+"""
+
+
+def test_models_of_a_comprehension_are_no_methods(vramtrace, tmp_path):
+    """No function was registered to be called later, and nothing is to be unregistered."""
+    script = tmp_path / "seeds.py"
+    script.write_text(MODELS_OF_A_COMPREHENSION)
+    done = vramtrace.record(tmp_path / "job.vtr", python(script), options=("--simulate-capacity", "4GiB"), env=WITH_NAMES)
+    (finding, *_) = vramtrace.json("oom", done.path)["findings"]
+    assert finding["facts"]["says"] == "older_models", finding
+    assert finding["advice_facts"][0]["says"] == "older_holder_advice", finding["advice"]
+
+
 HOLDERS = {
     "renewed": (1, "routes['answer']"),
     "best_of_all": (6, "tried[*]['model']"),
