@@ -61,7 +61,7 @@ def recorded(vramtrace, tmp_path_factory):
         return once(
             shared(tmp_path_factory), ("recorded", job, *arguments),
             lambda folder: vramtrace.record(
-                folder / "job.vtr", python(job, *arguments), env=WITH_NAMES if job.startswith(NAMED_JOBS) else None
+                folder / "job.vtr", python(job, *arguments), env=WITH_NAMES | {"TESTED_COMMAND": str(vramtrace.program)} if job.startswith(NAMED_JOBS) else None
             ),
         )
 
