@@ -294,6 +294,16 @@ void failures_set_cached(struct failures *f, const struct replay_process *p, uin
 	}
 }
 
+const struct failure *failures_last(const struct failures_of_device *d)
+{
+	uint64_t ordinal = books_device(d->process->books, d->ordinal)->main_oom.ordinal;
+
+	for (size_t i = d->nr_failures; ordinal && i-- > 0;)
+		if (d->failure[i].ordinal == ordinal)
+			return &d->failure[i];
+	return &d->failure[d->nr_failures - 1];
+}
+
 void failures_release(struct failures *f)
 {
 	for (size_t i = 0; i < f->nr_devices; i++)

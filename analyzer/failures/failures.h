@@ -92,6 +92,9 @@ void failures_release(struct failures *f);
 /* The latest failure of a device left so much cached. */
 void failures_set_cached(struct failures *f, const struct replay_process *p, uint32_t ordinal, struct frag_cached cached);
 
+/* The one to explain, handled or not: of the main thread, where device_books.main_oom has it, else the latest. `d` has one. */
+const struct failure *failures_last(const struct failures_of_device *d);
+
 /* Those of a device of the model; NULL: it had none. */
 const struct failures_of_device *failures_of(const struct failures *f, const struct replay_device *d);
 

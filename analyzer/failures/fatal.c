@@ -4,7 +4,7 @@
 
 const struct failure *fatal_request(const struct failures_of_device *d)
 {
-	const struct failure *last = d && d->nr_failures ? &d->failure[d->nr_failures - 1] : NULL;
+	const struct failure *last = d && d->nr_failures ? failures_last(d) : NULL;
 
 	/* A program without a framework that ended well has got over it. */
 	if (last && (last->is_driver || last->is_library) && d->process->end == REPLAY_END_EXIT && !d->process->summary->exit_status)
@@ -14,7 +14,7 @@ const struct failure *fatal_request(const struct failures_of_device *d)
 
 const struct failure *fatal_or_last(const struct failures_of_device *d)
 {
-	const struct failure *last = d && d->nr_failures ? &d->failure[d->nr_failures - 1] : NULL, *fatal = fatal_request(d);
+	const struct failure *last = d && d->nr_failures ? failures_last(d) : NULL, *fatal = fatal_request(d);
 
 	if (fatal || !last || last->is_driver || last->is_library)
 		return fatal;

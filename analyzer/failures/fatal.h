@@ -16,7 +16,7 @@
 #include "analyzer/failures/failures.h"
 #include "analyzer/failures/oomwatch.h"
 
-/* The last one if it was not handled, else NULL; `d` may be NULL. */
+/* failures_last() if it was not handled, else NULL; `d` may be NULL. */
 const struct failure *fatal_request(const struct failures_of_device *d);
 
 /* The device to explain: that of the last request that was fatal; NULL: there is none. */

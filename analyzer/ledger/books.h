@@ -36,7 +36,7 @@ struct books;
 enum group_mark {
 	MARK_TENSOR_PEAK, /* the first event that reached the most allocated by tensors */
 	MARK_DRIVER_PEAK, /* the first event that reached the most device memory taken from the driver */
-	MARK_OOM,         /* the latest failure of the framework's allocator */
+	MARK_OOM,         /* the latest failure of the framework's allocator that counts: device_books.main_oom */
 	MARK_TIME,        /* a time the user asked for */
 	NR_MARKS,
 	MARK_END = NR_MARKS, /* the end of accounting: not marked, the books as they stand at last */
@@ -186,7 +186,15 @@ struct device_books {
 	uint64_t allocated_bytes, allocated_peak_bytes;
 	uint64_t requested_bytes, requested_peak_bytes;
 	bool has_unshaped; /* some block's shape is unknown: what was requested is then not known exactly */
-	uint64_t oom_asked_bytes; /* the latest failed request */
+	uint64_t oom_asked_bytes; /* the latest failed request that counts */
+	/*
+	 * The main thread's failed request for a tensor, since which it was given none on the device: what it raised ends the
+	 * program, and what other threads ask for in vain after it counts no more. 0 = there is none.
+	 */
+	struct {
+		uint64_t ordinal;
+		uint32_t thread; /* TFMT_DEF_THREAD */
+	} main_oom;
 	bool is_beside_refused;   /* the driver's latest refusal was of others than the framework, and is a failure */
 	uint64_t pool_refused_bytes;  /* what a pool has just refused the framework; 0 = nothing */
 	uint32_t pool_refused_thread; /* the thread that a pool refused it on */

@@ -172,6 +172,8 @@ void books_driver_refused(struct books *books, const struct tfmt_event *ev)
 		pooled_tensor_refused(books, ev);
 		return;
 	}
+	if (d->books.main_oom.ordinal && d->books.main_oom.thread != ev->thread)
+		return;
 	/* Where no framework says what failed, this is what did. */
 	d->books.is_beside_refused = ev->size && is_beside_framework(books, d, ev);
 	if (d->books.is_beside_refused || (!d->books.tensor_allocs && !d->books.tensor_ooms && ev->size)) {

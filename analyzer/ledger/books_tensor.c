@@ -101,6 +101,8 @@ static ALWAYS_INLINE void tensor_alloc(struct books *books, const struct tfmt_ev
 	b->group = group;
 	b->range = range;
 	d->books.tensor_allocs++;
+	if (d->books.main_oom.ordinal && d->books.main_oom.thread == ev->thread)
+		d->books.main_oom.ordinal = 0;
 	tensor_enter(books, d, &books->groups.group[group], b);
 	if (d->driver_peak_is_new)
 		d->books.allocated_at_driver_peak_bytes = d->books.allocated_bytes;
@@ -158,15 +160,28 @@ void books_tensor_free(struct books *books, const struct tfmt_event *ev, struct 
 	tensor_free(books, ev, d, reported);
 }
 
+static bool is_main_thread(const struct books *books, uint32_t id)
+{
+	struct tfmt_thread thread;
+
+	return tfmt_reader_thread(books->reader, id, &thread) && thread.tid == tfmt_reader_header(books->reader)->pid;
+}
+
 void books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool reported)
 {
 	struct device_ledger *d = &books->device[event_device(ev)];
 
 	d->books.tensor_ooms++;
 	d->allocs_at_oom = d->books.tensor_allocs;
-	d->books.oom_asked_bytes = ev->size;
 	if (reported)
 		reserved_report(d, ev->aux);
+	if (is_main_thread(books, ev->thread)) {
+		d->books.main_oom.ordinal = ev->ordinal;
+		d->books.main_oom.thread = ev->thread;
+	} else if (d->books.main_oom.ordinal) {
+		return;
+	}
+	d->books.oom_asked_bytes = ev->size;
 	books_mark(d, MARK_OOM, ev->time_ns);
 	if (books->listener)
 		books->listener->note_mark(books->listener->ctx, event_device(ev), MARK_OOM, false);

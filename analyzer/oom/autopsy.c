@@ -539,7 +539,7 @@ void autopsy_make(struct autopsy *a, const struct replay *m, const struct replay
 	*a = (struct autopsy){ .replay = m, .device = d, .failures = f };
 	if (!of)
 		return;
-	a->failure = &of->failure[of->nr_failures - 1];
+	a->failure = failures_last(of);
 	categories_find(&a->categories, d->process, d->ordinal, LIVES_OOM, a->failure->allocated);
 	if (d->process->lives)
 		find_step(a);

@@ -7,11 +7,12 @@
 
 #define MiB (1ull << 20)
 #define TRACE "host.1.1.vtr"
+#define PID 1
 
 /* Stacks: 3 keeps, 4 asks. */
 static void begin(struct synthetic *s)
 {
-	struct tfmt_header header = synthetic_header(1);
+	struct tfmt_header header = synthetic_header(PID);
 
 	synthetic_open(s, TRACE, &header);
 	synthetic_device(s, 0, 1024 * MiB);
@@ -255,6 +256,50 @@ static void a_later_backward_pass_handles_it(void **state)
 	release();
 }
 
+static void on_thread(struct synthetic *s, uint32_t id, uint32_t tid)
+{
+	uint8_t buf[64];
+
+	synthetic_define(s, TFMT_DEF_THREAD, id, buf, tfmt_put_string(tfmt_put_varint(buf, tid), "python", 6));
+	s->thread = id;
+}
+
+static void others_that_ask_after_the_main_thread_failed_do_not_count(void **state)
+{
+	struct synthetic s;
+
+	(void)state;
+	begin(&s);
+	on_thread(&s, 2, PID + 1);
+	run_out(&s, 900 * MiB, 0, 0);
+	on_thread(&s, 1, PID);
+	run_out(&s, 800 * MiB, 0, 0);
+	s.thread = 2;
+	run_out(&s, 700 * MiB, 0, 0);
+	examine(&s);
+	assert_int_equal(failures_of(&failures, &m.device[0])->nr_failures, 3);
+	assert_int_equal(fatal_request(failures_of(&failures, &m.device[0]))->asked, 800 * MiB);
+	assert_int_equal(a.failure->asked, 800 * MiB);
+	release();
+}
+
+static void others_that_ask_after_the_main_thread_went_on_count(void **state)
+{
+	struct synthetic s;
+
+	(void)state;
+	begin(&s);
+	on_thread(&s, 1, PID);
+	run_out(&s, 900 * MiB, 0, 0);
+	s.python_stack = 3;
+	hold(&s, 0x10000000, 200 * MiB, 200 * MiB, 200 * MiB);
+	on_thread(&s, 2, PID + 1);
+	run_out(&s, 700 * MiB, 200 * MiB, 200 * MiB);
+	examine(&s);
+	assert_int_equal(a.failure->asked, 700 * MiB);
+	release();
+}
+
 static void sizes_before_an_event_are_known(void **state)
 {
 	struct synthetic s;
@@ -287,6 +332,8 @@ int main(void)
 		cmocka_unit_test(asking_again_with_success_handles_it),
 		cmocka_unit_test(other_allocations_do_not),
 		cmocka_unit_test(a_later_backward_pass_handles_it),
+		cmocka_unit_test(others_that_ask_after_the_main_thread_failed_do_not_count),
+		cmocka_unit_test(others_that_ask_after_the_main_thread_went_on_count),
 		cmocka_unit_test(sizes_before_an_event_are_known),
 	};
 
