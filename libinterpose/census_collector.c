@@ -200,13 +200,20 @@ static void add_root(struct census_walk *w, const void *object, uint8_t edge)
 	census_add(w, &n, false);
 }
 
-/* A program's own objects stand for a cycle rather than the dicts and lists that belong to them. */
-static bool is_telling(struct census_walk *w, const void *object)
+#define MOST_TELLING 2
+
+/*
+ * A program's own objects stand for a cycle rather than the dicts and lists that belong to them, and where there is none, a
+ * function rather than a cell, which has no name.
+ */
+static int telling_of(struct census_walk *w, const void *object)
 {
 	const void *type = pyobject_type(object);
 	uint8_t kind = census_kind_of(w, type);
 
-	return pytype_flags(type) & PY_FLAG_HEAP && kind != TFMT_KIND_TENSOR && kind != TFMT_KIND_PARAMETER;
+	if (pytype_flags(type) & PY_FLAG_HEAP && kind != TFMT_KIND_TENSOR && kind != TFMT_KIND_PARAMETER)
+		return MOST_TELLING;
+	return kind == TFMT_KIND_FUNCTION || kind == TFMT_KIND_GENERATOR;
 }
 
 /*
@@ -219,9 +226,9 @@ static void place_unmet(struct census_walk *w, const struct unmet *u)
 		if (u->list[i].references)
 			add_root(w, u->list[i].object, TFMT_EDGE_NATIVE);
 	census_run(w);
-	for (int telling = 1; telling >= 0; telling--)
+	for (int telling = MOST_TELLING; telling >= 0; telling--)
 		for (uint32_t i = 0; i < u->nr && !w->no_time; i++)
-			if (is_telling(w, u->list[i].object) == telling && !census_find(w, u->list[i].object)) {
+			if (telling_of(w, u->list[i].object) == telling && !census_find(w, u->list[i].object)) {
 				add_root(w, u->list[i].object, TFMT_EDGE_CYCLE);
 				census_run(w);
 			}

@@ -358,6 +358,12 @@ static bool is_of_attribute(const struct objectway *w)
 	       (w->root->edge == TFMT_EDGE_CYCLE || (w->nr == 2 && w->root->kind == TFMT_KIND_AUTOGRAD));
 }
 
+/* Is it a function of a cycle, with the next object in a variable of its closure? */
+static bool is_of_closure(const struct objectway *w)
+{
+	return w->nr >= 2 && w->root->edge == TFMT_EDGE_CYCLE && w->root->kind == TFMT_KIND_FUNCTION && w->step[1]->edge == TFMT_EDGE_CELL;
+}
+
 /* Is the root a method that C code was given, as atexit.register() is? */
 static bool is_method(const struct objectway *w)
 {
@@ -403,6 +409,8 @@ static void find(struct objectname *n, const struct tfmt_census *c, uint32_t obj
 		append_both(n, n->root == ROOT_CYCLE ? "in a reference cycle (" : "held outside of Python (", class_of(w.root), "");
 		if (is_of_attribute(&w))
 			append_both(n, ".", w.step[1]->name, "");
+		else if (is_of_closure(&w))
+			append_both(n, " with ", w.step[1]->name, " in its closure");
 		append_both(n, ")", "", "");
 		n->of_module = false;
 	} else if (w.nr == 1 && is_handled(&w)) {

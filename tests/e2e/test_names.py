@@ -35,6 +35,7 @@ def test_blocks_of_one_pattern_are_one_group(vramtrace, job):
     assert named["Trainer.cache['layers.*.kv']"]["blocks"] == 6
     assert named["self.recent[*]"]["blocks"] == 4
     assert named["in a reference cycle (Node.data)"]["blocks"] == 6
+    assert named["in a reference cycle (function with order in its closure)"]["blocks"] == 6
     assert sum(group["bytes"] for group in device["groups"]) == device["bytes"]
 
 

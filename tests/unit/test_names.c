@@ -364,8 +364,11 @@ static void test_roots(void **state)
 	object = synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_AUTOGRAD, "grad_fn");
 	object = synthetic_object(&c, object, TFMT_EDGE_MEMBER, TFMT_KIND_AUTOGRAD, NULL);
 	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_MEMBER, TFMT_KIND_TENSOR, NULL), ADDRESS(6), BLOCK);
+	object = synthetic_object(&c, 0, TFMT_EDGE_CYCLE, TFMT_KIND_FUNCTION, NULL);
+	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_CELL, TFMT_KIND_TENSOR, "order"), ADDRESS(10), BLOCK);
 	synthetic_census_close(&c, true);
 	load();
+	check_root(10, "in a reference cycle (function with order in its closure)", ROOT_CYCLE, NULL);
 	check_root(0, "scores", ROOT_EXCEPTION, "forward");
 	check_root(1, "next", ROOT_GENERATOR, "prefetch");
 	check_root(2, "ones", ROOT_DEFAULT, "mask");
