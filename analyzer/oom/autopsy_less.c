@@ -148,6 +148,8 @@ void autopsy_say_alike(const struct autopsy *a, struct autopsy_finding *f)
 		else
 			autopsy_advise(f, SAID(done_with_advice, fact_name("shape", shape), fact_bytes("bytes", a->failure->asked)));
 	}
+	if (!strcmp(a->operation, "embedding_backward"))
+		autopsy_advise_first(f, SAID(embedding_advice, fact_bytes("bytes", a->failure->asked)));
 	autopsy_advise_narrower(a, f);
 }
 

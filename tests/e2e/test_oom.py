@@ -204,6 +204,7 @@ CAUSES = {
     "stays": ("spike", "larger_input"),
     "clubs": ("too_big", "sum"),
     "glances": ("attention_matrix", "attention_matrix"),
+    "stars": ("too_big", "sum"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -392,6 +393,7 @@ FIRST = {
     "contracted": "einsum_advice",
     "wills": "older_method_advice",
     "weighted": "diagonal_advice",
+    "stars": "embedding_advice",
     "trays": "pieces_copy_advice",
     "stays": "larger_rows_advice",
     "clubs": "models_alike_advice",

@@ -475,4 +475,15 @@ def glances():
             observer(torch.randn(4, rows, 256, device=DEVICE))[1][-1][0].sum()
 
 
+def stars():
+    """A vector for each of many stars, of which a batch has a few: yet the gradient has a row for each of them."""
+    vectors, head = nn.Embedding(8_000_000, 64, device=DEVICE), nn.Linear(64, 1).to(DEVICE)
+    optimizer = torch.optim.SGD([*vectors.parameters(), *head.parameters()], lr=0.1)
+    for _ in range(20):
+        seen = vectors(torch.randint(0, 8_000_000, (256, 20), device=DEVICE))  # planted: stars
+        head(seen.mean(1)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 globals()[sys.argv[1]]()
