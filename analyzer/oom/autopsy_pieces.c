@@ -75,16 +75,31 @@ static bool is_batch_too_large(const struct autopsy *a)
 	return a->has_shape && shapefit_at(&a->shape, a->shape.dims) > (double)(a->usable + a->cached);
 }
 
+/* Is it kept with others in a container, as what the graphs themselves are kept in? */
+static bool has_container(const struct autopsy *a, size_t block)
+{
+	const struct autopsy_place *place = &a->place[a->block[block].place];
+	struct keeper k;
+
+	return place->named && groupkeeper_container(&k, place->named);
+}
+
 /* Most of it is private to CUDA graphs: each keeps what its capture has reserved, or a pool that they share does. */
 static void say_graphs(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct category_block *largest = NULL;
+	bool is_kept = false;
 
+	/* A result of theirs that is kept tells by whom they are. */
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
+		bool has = b->life.flags & TFMT_FLAG_CAPTURING && has_container(a, i);
 
-		if (b->life.flags & TFMT_FLAG_CAPTURING && (!largest || b->life.size > largest->life.size))
+		if (b->life.flags & TFMT_FLAG_CAPTURING &&
+		    (!largest || has > is_kept || (has == is_kept && b->life.size > largest->life.size))) {
 			largest = b;
+			is_kept = has;
+		}
 	}
 	f->bytes = a->failure->cached.of_graphs;
 	if (largest)

@@ -342,10 +342,13 @@ static struct said put_off_by(const struct advices *advices)
 	return SAID(puts_off, fact_bytes("saved", first->saved_bytes), fact_step("step", first->puts_off_until));
 }
 
-/* Are unused pieces the verdict, and would the allocator's setting have had none? */
+/* Are unused pieces the verdict, with no better advice than a copy, and would the allocator's setting have had none? */
 static bool is_cured_by_setting(const struct autopsy *a, const struct advices *advices)
 {
-	return a->nr_findings && a->finding[0].verdict == VERDICT_FRAGMENTATION && advices->nr &&
+	const struct autopsy_finding *f = a->finding;
+
+	return a->nr_findings && f->verdict == VERDICT_FRAGMENTATION && advices->nr &&
+	       (!f->nr_advice || f->advice[0].sentence == SAY_pieces_copy_advice) &&
 	       !strcmp(advices->advice[0].kind, "expandable_segments");
 }
 
