@@ -40,7 +40,7 @@ static bool is_kept_output(const struct autopsy *a, size_t i, uint64_t batch)
 	       life->birth.phase == PHASE_FORWARD && life->birth.ordinal < batch;
 }
 
-/* The Python stacks of the process's tensors are below this number. */
+/* The Python stacks of the process's tensors are below this number; 0: they are more than a recorder makes. */
 static uint32_t stacks_end(const struct books *books)
 {
 	uint32_t end = 0;
@@ -48,7 +48,7 @@ static uint32_t stacks_end(const struct books *books)
 	for (uint32_t i = 0; i < books_nr_groups(books); i++)
 		if (books_group(books, i)->tensor && books_group(books, i)->python_stack >= end)
 			end = books_group(books, i)->python_stack + 1;
-	return end;
+	return end <= STACKS_MAX ? end : 0;
 }
 
 /*
@@ -60,7 +60,7 @@ static uint32_t most_batches(const struct autopsy *a, uint64_t from)
 	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
 	uint32_t nr_stacks = stacks_end(books), most = 0;
-	uint32_t *nr = nr_stacks && nr_stacks <= STACKS_MAX ? heap_alloc(nr_stacks, sizeof(*nr)) : NULL;
+	uint32_t *nr = nr_stacks ? heap_alloc(nr_stacks, sizeof(*nr)) : NULL;
 
 	for (uint32_t i = 0; nr && i < books_nr_groups(books) && i < lives->nr_fates; i++) {
 		const struct group *g = books_group(books, i);
@@ -123,6 +123,59 @@ static bool is_of_views(const struct autopsy *a, size_t place)
 	return a->place[place].named && namegroup_is_of_views(a->place[place].named);
 }
 
+/* Of a line that lets go of others: what has outlived all of those. */
+struct outliving {
+	uint64_t bytes, aged; /* aged: how many of those were at least half as old as the oldest of them */
+	uint32_t nr, longest; /* longest: forward's allocations that the oldest has outlived */
+};
+
+/* Of all that the stacks of a place have let go of, in whatever shape. */
+static void find_aged(struct outliving *o, const struct autopsy *a, const bool *is_of_place, uint32_t nr_stacks)
+{
+	const struct books *books = a->device->process->books;
+	const struct lives *lives = a->device->process->lives;
+
+	for (int counts = 0; counts < 2; counts++) /* the oldest one, then those like it */
+		for (uint32_t i = 0; i < books_nr_groups(books) && i < lives->nr_fates; i++) {
+			const struct group *g = books_group(books, i);
+			const struct lives_fates *f = &lives->fates[i];
+
+			if (!g->tensor || g->device != a->device->ordinal || g->python_stack >= nr_stacks || !is_of_place[g->python_stack])
+				continue;
+			if (!counts && f->longest > o->longest)
+				o->longest = f->longest;
+			if (counts && f->longest >= o->longest / 2)
+				o->aged += f->nr_aged;
+		}
+}
+
+/* Forward's allocations tell how much the program has done meanwhile: a server may wait, and the clock says nothing. */
+static struct outliving find_outliving(const struct autopsy *a, size_t place)
+{
+	uint32_t nr_stacks = stacks_end(a->device->process->books), now = 0;
+	bool *is_of_place = heap_alloc(nr_stacks + 1, sizeof(*is_of_place));
+	struct outliving o = { 0 };
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		uint32_t born = a->categories.block[i].life.birth.nr_forwards, stack = autopsy_group(a, i)->python_stack;
+
+		now = born > now ? born : now;
+		if (a->block[i].place == place && stack < nr_stacks)
+			is_of_place[stack] = true;
+	}
+	find_aged(&o, a, is_of_place, nr_stacks);
+	free(is_of_place);
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct life *life = &a->categories.block[i].life;
+
+		if (a->block[i].place != place || now - life->birth.nr_forwards <= o.longest)
+			continue;
+		o.bytes += life->size;
+		o.nr++;
+	}
+	return o;
+}
+
 /* Without a backward pass there are no steps: what stays is told by batches that have come and gone meanwhile. */
 bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f)
 {
@@ -132,6 +185,7 @@ bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f)
 		uint32_t nr;
 	} *of = heap_alloc(a->nr_places + 1, sizeof(*of)), *most = of;
 	uint64_t batch = latest_batch(a);
+	struct outliving older;
 	uint32_t nr_batches = 0;
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
@@ -151,6 +205,12 @@ bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f)
 		nr_batches = most_batches(a, most->first);
 	if (nr_batches >= OUTPUTS_MIN && a->place[most - of].named && groupkeeper_is_full(a->place[most - of].named)) {
 		f->aside = SAID(aside_full, fact_name("cause", f->cause), fact_bytes("bytes", most->bytes));
+		nr_batches = 0;
+	}
+	older = find_outliving(a, (size_t)(most - of));
+	/* A cache with a limit of the program's own lets go of each in the end. */
+	if (nr_batches >= OUTPUTS_MIN && older.aged >= most->nr && !autopsy_matters(a, older.bytes)) {
+		f->aside = SAID(aside_let_go, fact_name("cause", f->cause), fact_bytes("bytes", most->bytes), fact_count("freed", older.aged));
 		nr_batches = 0;
 	}
 	if (nr_batches >= OUTPUTS_MIN) {
@@ -186,36 +246,6 @@ static void add_holding(struct holding *h, const struct life *life)
 	h->forwards = life->birth.nr_forwards;
 	h->nr++;
 	h->bytes += life->size;
-}
-
-/* Of a line that lets go of others: what has outlived all of those. */
-struct outliving {
-	uint64_t bytes;
-	uint32_t nr;
-};
-
-/* Forward's allocations tell how much the program has done meanwhile: a server may wait, and the clock says nothing. */
-static struct outliving find_outliving(const struct autopsy *a, size_t place)
-{
-	struct outliving o = { 0 };
-	uint32_t now = 0, longest = 0;
-
-	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		const struct lives_fates *fates = a->block[i].place == place ? autopsy_fates(a, i) : NULL;
-		uint32_t born = a->categories.block[i].life.birth.nr_forwards;
-
-		now = born > now ? born : now;
-		longest = fates && fates->longest > longest ? fates->longest : longest;
-	}
-	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		const struct life *life = &a->categories.block[i].life;
-
-		if (a->block[i].place != place || now - life->birth.nr_forwards <= longest)
-			continue;
-		o.bytes += life->size;
-		o.nr++;
-	}
-	return o;
 }
 
 /* Nearly as many from each call to the next, and of enough calls? What is loaded at once comes in one long run. */

@@ -197,6 +197,15 @@ static __attribute__((noinline)) void fates_grow(struct lives *l, uint32_t group
 	l->nr_fates = (uint32_t)room;
 }
 
+static inline void count_age(struct lives_fates *f, uint32_t age)
+{
+	if (age / 2 > f->longest)
+		f->nr_aged = 0;
+	f->nr_aged += age >= f->longest / 2;
+	if (age > f->longest)
+		f->longest = age;
+}
+
 /* Count it among its group's; what an exception has swept away tells nothing. */
 static inline void count_fate(struct lives *l, const struct life *life, enum lives_fate fate)
 {
@@ -208,8 +217,7 @@ static inline void count_fate(struct lives *l, const struct life *life, enum liv
 		fates_grow(l, life->group);
 	f = &l->fates[life->group];
 	f->nr[fate]++;
-	if (l->now.nr_forwards - life->birth.nr_forwards > f->longest)
-		f->longest = l->now.nr_forwards - life->birth.nr_forwards;
+	count_age(f, l->now.nr_forwards - life->birth.nr_forwards);
 	if (fate == FATE_KEPT)
 		f->nr_long += lives_cycles(&life->birth, &l->now) >= LONG_CYCLES;
 }

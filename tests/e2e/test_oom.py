@@ -205,6 +205,7 @@ CAUSES = {
     "clubs": ("too_big", "sum"),
     "glances": ("attention_matrix", "attention_matrix"),
     "stars": ("too_big", "sum"),
+    "routes": ("fragmentation", "fragmentation"),
 }
 LINES = {
     "handled_then_leak": "leak",

@@ -475,6 +475,29 @@ def glances():
             observer(torch.randn(4, rows, 256, device=DEVICE))[1][-1][0].sum()
 
 
+class Shelf:
+    """The latest routes, as many as take no more than so many bytes."""
+
+    def __init__(self, limit):
+        self.limit, self.taken, self.routes = limit, 0, {}
+
+    def put(self, number, seen):
+        while self.routes and self.taken + seen.nbytes > self.limit:
+            self.taken -= self.routes.pop(next(iter(self.routes))).nbytes
+        self.routes[number] = seen
+        self.taken += seen.nbytes
+
+
+def routes():
+    """A shelf that has a limit of its own, of routes that become longer: what is taken from it leaves gaps too short for new ones."""
+    model = nn.Sequential(nn.Linear(256, 1024), nn.GELU(), nn.Linear(1024, 512)).to(DEVICE).eval()
+    shelf, lengths = Shelf(int(2.3 * 2**30)), random.Random(5)
+    with torch.no_grad():
+        for number in range(400):
+            points = torch.randn(lengths.randint(2000, 9000) + 90 * number, 256, device=DEVICE)
+            shelf.put(number, model(points))  # planted: routes
+
+
 def stars():
     """A vector for each of many stars, of which a batch has a few: yet the gradient has a row for each of them."""
     vectors, head = nn.Embedding(8_000_000, 64, device=DEVICE), nn.Linear(64, 1).to(DEVICE)
