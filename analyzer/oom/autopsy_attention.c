@@ -54,6 +54,18 @@ static void advise_kept(const struct autopsy *a, struct autopsy_finding *f, cons
 		autopsy_advise(f, SAID(attention_kept_advice, fact_name("holder", groupkeeper_name(g, &k.name)), fact_bytes("bytes", bytes)));
 }
 
+/* Masks stay: it takes them as attn_mask. */
+static void advise_fused(const struct autopsy *a, struct autopsy_finding *f, const struct attention *m, uint64_t bytes)
+{
+	uint32_t stack = m->bytes ? autopsy_group(a, m->largest)->python_stack : a->failure->python_stack;
+	struct fact saved = fact_bytes("saved", bytes - m->masks), masks = fact_if(m->masks, fact_bytes("masks", m->masks));
+
+	if (autopsy_is_of_attention_weights(a, stack))
+		autopsy_advise(f, SAID(attention_weights_advice, saved, masks));
+	else
+		autopsy_advise(f, SAID(attention_advice, saved, masks));
+}
+
 bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct attention *m = &a->patterns.attention;
@@ -73,8 +85,6 @@ bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding
 	say_tensors(f, m);
 	if (m->bytes)
 		advise_kept(a, f, m, bytes);
-	/* Masks stay: it takes them as attn_mask. */
-	autopsy_advise(f, SAID(attention_advice, fact_bytes("saved", bytes - m->masks),
-			       fact_if(m->masks, fact_bytes("masks", m->masks))));
+	advise_fused(a, f, m, bytes);
 	return true;
 }

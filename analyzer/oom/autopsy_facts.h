@@ -70,6 +70,9 @@ void autopsy_at_request(const struct autopsy *a, struct autopsy_finding *f);
 /* Was it made within vmap() of grad(), which make gradients of each sample? */
 bool autopsy_is_of_sample_gradients(const struct autopsy *a, uint32_t python_stack);
 
+/* Was it made by nn.MultiheadAttention? That makes matrices of attention only where it is asked for them. */
+bool autopsy_is_of_attention_weights(const struct autopsy *a, uint32_t python_stack);
+
 /* Was it made within one of torch.func's that takes a chunk_size? Which, and the program's line that called it. */
 bool autopsy_has_chunks(const struct autopsy *a, uint32_t python_stack, const char **function, struct stack_frame *line);
 

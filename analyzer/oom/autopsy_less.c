@@ -187,6 +187,8 @@ void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_advise(f, SAID(einsum_advice, NO_FACTS));
 	if (a->failure->asked <= a->failure->allocated || !*a->operation)
 		return;
+	if (!strcmp(a->operation, "to_dense"))
+		autopsy_advise(f, SAID(sparse_advice, fact_bytes("bytes", a->failure->asked)));
 	if (autopsy_is_creation(a->operation)) {
 		say_buffer(a, f);
 		return;

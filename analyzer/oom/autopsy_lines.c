@@ -35,6 +35,7 @@ static int caller_of(const struct stack *stack, const char *part, bool of_forwar
 
 #define MODULES "/torch/nn/modules/module.py"
 #define TRANSFORMS "/torch/_functorch/" /* vmap(), grad() and their like */
+#define FUNCTIONAL "torch/nn/functional.py"
 
 static bool find_call_line(const struct autopsy *a, uint32_t python_stack, const char *part, bool of_forward,
 			   struct stack_frame *out)
@@ -62,16 +63,33 @@ bool autopsy_call_line_of_pass(const struct autopsy *a, uint32_t python_stack, s
 	return find_call_line(a, python_stack, MODULES, true, out);
 }
 
-/* The frame of a function of torch.func's, by its beginning; -1: it is not on the stack. */
-static int frame_of_transform(const struct stack *stack, const char *name)
+/* The frame of a function of this file or folder, by its beginning; -1: it is not on the stack. */
+static int frame_of(const struct stack *stack, const char *part, const char *name)
 {
 	for (uint32_t i = 0; i < stack->nr_frames; i++) {
 		const struct stack_frame *f = &stack->frame[i];
 
-		if (f->python && f->file && f->function && strstr(f->file, TRANSFORMS) && !strncmp(f->function, name, strlen(name)))
+		if (f->python && f->file && f->function && strstr(f->file, part) && !strncmp(f->function, name, strlen(name)))
 			return (int)i;
 	}
 	return -1;
+}
+
+static int frame_of_transform(const struct stack *stack, const char *name)
+{
+	return frame_of(stack, TRANSFORMS, name);
+}
+
+bool autopsy_is_of_attention_weights(const struct autopsy *a, uint32_t python_stack)
+{
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
+	struct stack stack = { 0 };
+	bool is;
+
+	stack_expand(&stack, &source, python_stack, 0);
+	is = frame_of(&stack, FUNCTIONAL, "multi_head_attention_forward") >= 0;
+	stack_release(&stack);
+	return is;
 }
 
 bool autopsy_is_of_sample_gradients(const struct autopsy *a, uint32_t python_stack)

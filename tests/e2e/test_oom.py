@@ -206,6 +206,7 @@ CAUSES = {
     "glances": ("attention_matrix", "attention_matrix"),
     "stars": ("too_big", "sum"),
     "routes": ("fragmentation", "fragmentation"),
+    "neighbours": ("too_big", "never_fits"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -395,10 +396,12 @@ FIRST = {
     "wills": "older_method_advice",
     "weighted": "diagonal_advice",
     "stars": "embedding_advice",
+    "neighbours": "sparse_advice",
     "trays": "pieces_copy_advice",
     "stays": "larger_rows_advice",
     "clubs": "models_alike_advice",
     "glances": "attention_kept_advice",
+    "published_attention": "attention_weights_advice",
     "double": "double_advice",
     "large_order": "larger_call_advice",
     "firsts": "let_go_advice",

@@ -509,4 +509,12 @@ def stars():
         optimizer.zero_grad()
 
 
+def neighbours():
+    """Who is next to whom, of all of a town: eight of each are known, and all pairs are written down to be multiplied."""
+    people = torch.randn(40000, 64, device=DEVICE)
+    pairs = torch.randint(0, 40000, (2, 8 * 40000), device=DEVICE)
+    near = torch.sparse_coo_tensor(pairs, torch.ones(8 * 40000, device=DEVICE), (40000, 40000))
+    return near.to_dense() @ people  # planted: neighbours
+
+
 globals()[sys.argv[1]]()
