@@ -192,6 +192,9 @@ static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, 
 	}
 	if (groupkeeper_growing(&container, g) && k->kind != TFMT_KIND_AUTOGRAD)
 		k = &container;
+	/* Each has a few of them, and is one of many in another. */
+	else if (keeper_has_entries(k) && 2 * k->length < g->blocks && groupkeeper_container(&container, g))
+		k = &container;
 	if (keeper_has_entries(k) && g->named.holders > 1) /* something else holds the same tensors */
 		return NULL;
 	if (keeper_has_entries(k))

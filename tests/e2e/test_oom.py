@@ -207,6 +207,7 @@ CAUSES = {
     "stars": ("too_big", "sum"),
     "routes": ("fragmentation", "fragmentation"),
     "neighbours": ("too_big", "never_fits"),
+    "reports": ("leak", "kept_regularly"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -397,6 +398,7 @@ FIRST = {
     "weighted": "diagonal_advice",
     "stars": "embedding_advice",
     "neighbours": "sparse_advice",
+    "reports": "let_go_advice",
     "trays": "pieces_copy_advice",
     "stays": "larger_rows_advice",
     "clubs": "models_alike_advice",

@@ -517,4 +517,26 @@ def neighbours():
     return near.to_dense() @ people  # planted: neighbours
 
 
+class Examiner:
+    def __init__(self, model):
+        self.model, self.reports = model, []
+
+    def examine(self, rows):
+        self.reports.append({"seen": self.model(rows), "rows": len(rows)})  # planted: reports
+
+
+def reports():
+    """Every fifth round is examined: of each examination there is a dict in a list, which is never emptied."""
+    model = nn.Sequential(*[nn.Linear(512, 512) for _ in range(4)]).to(DEVICE)
+    optimizer, examiner = torch.optim.Adam(model.parameters()), Examiner(model)
+    for i in range(300):
+        model(torch.randn(1024, 512, device=DEVICE)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if i % 5 == 4:
+            with torch.no_grad():
+                for _ in range(4):
+                    examiner.examine(torch.randn(16384, 512, device=DEVICE))
+
+
 globals()[sys.argv[1]]()
