@@ -239,11 +239,12 @@ static const char *let_go_of_hook(char *buf, size_t size, const char *other, con
 }
 
 /* An exception in a container, or in a variable; else it is being handled. */
-static const char *let_go_of_exception(char *buf, size_t size, const struct namegroup *g, const struct keeper *k,
-				       const struct keeper *next)
+static const char *let_go_of_exception(char *buf, size_t size, const struct namegroup *g, const struct keeper *k)
 {
-	if (keeper_has_entries(next) && is_code(groupkeeper_name(g, &next->name)))
-		snprintf(buf, size, "%s.clear(), or str(error) in it in place of the error", groupkeeper_name(g, &next->name));
+	struct keeper container;
+
+	if (groupkeeper_around(&container, g, TFMT_KIND_EXCEPTION) && is_code(groupkeeper_name(g, &container.name)))
+		snprintf(buf, size, "%s.clear(), or str(error) in it in place of the error", groupkeeper_name(g, &container.name));
 	else if (k->kind == TFMT_KIND_EXCEPTION && is_code(k->name.text))
 		snprintf(buf, size, "del %s", k->name.text);
 	else
@@ -304,7 +305,7 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 			snprintf(buf, size, "gc.collect(), or a weakref for one of the references");
 		return buf;
 	case ROOT_EXCEPTION:
-		return let_go_of_exception(buf, size, g, &k, &next);
+		return let_go_of_exception(buf, size, g, &k);
 	case ROOT_LOCAL:
 	case ROOT_GLOBAL:
 	case ROOT_CLASS:

@@ -482,7 +482,9 @@ static void name_finding(const struct autopsy *a, struct autopsy_finding *f, con
 	for (size_t k = 0; k < a->nr_places && f->has_site; k++)
 		if (sourceline_is_same_call(&a->place[k].frame, &f->site)) {
 			name_by_place(a, f, k);
-			if (!f->named && f->verdict == VERDICT_LEAK)
+			if (f->named && f->verdict == VERDICT_LEAK)
+				say_growing_module(a, f, f->named);
+			else if (f->verdict == VERDICT_LEAK)
 				say_many_names(a, f, k);
 		}
 	if (f->verdict == VERDICT_GRAPH_RETENTION && strcmp(f->cause, "traceback") && holder) {

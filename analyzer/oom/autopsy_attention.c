@@ -54,16 +54,30 @@ static void advise_kept(const struct autopsy *a, struct autopsy_finding *f, cons
 		autopsy_advise(f, SAID(attention_kept_advice, fact_name("holder", groupkeeper_name(g, &k.name)), fact_bytes("bytes", bytes)));
 }
 
+/* Without batch_first=True the first dimension is what attends to itself: samples would, if it is they that the batch has there. */
+static void advise_batch_first(const struct autopsy *a, struct autopsy_finding *f, const struct attention *m)
+{
+	const struct shapefit *s = &a->shape;
+
+	if (a->has_shape && s->nr_dims > 1 && attention_is_square(&m->each) && s->dims[0] == m->each.rows && s->dims[1] != s->dims[0] && s->dims[1] &&
+	    m->each.nr % s->dims[1] == 0)
+		autopsy_advise(f, SAID(batch_first_advice, fact_count("rows", m->each.rows), fact_count("length", s->dims[1])));
+}
+
 /* Masks stay: it takes them as attn_mask. */
 static void advise_fused(const struct autopsy *a, struct autopsy_finding *f, const struct attention *m, uint64_t bytes)
 {
 	uint32_t stack = m->bytes ? autopsy_group(a, m->largest)->python_stack : a->failure->python_stack;
 	struct fact saved = fact_bytes("saved", bytes - m->masks), masks = fact_if(m->masks, fact_bytes("masks", m->masks));
 
-	if (autopsy_is_of_attention_weights(a, stack))
-		autopsy_advise(f, SAID(attention_weights_advice, saved, masks));
-	else
+	if (!autopsy_is_of_attention_weights(a, stack)) {
 		autopsy_advise(f, SAID(attention_advice, saved, masks));
+		return;
+	}
+	/* Without them the longest batch has none of it, either. */
+	f->of_batch = false;
+	advise_batch_first(a, f, m);
+	autopsy_advise(f, SAID(attention_weights_advice, saved, masks));
 }
 
 bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding *f)

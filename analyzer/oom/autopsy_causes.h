@@ -135,6 +135,16 @@ bool autopsy_is_pointwise(const char *operation);
 
 /* A tensor of so many bytes in parts, as large as what went through before; `went`: how many bytes that was, 0: not known. */
 void autopsy_advise_parts(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes, uint64_t went);
+
+/* How much is in float64, where the model has parameters and none of them is, and half of it would do; 0: nothing, or it matters not. */
+uint64_t autopsy_doubles(const struct autopsy *a);
+
+/* The headline, if that is more than all else. */
+void autopsy_say_doubles(const struct autopsy *a, struct autopsy_finding *f);
+
+/* Did einsum() ask for a product of all dimensions of its operands, larger than all that is there? Then no batch is why. */
+bool autopsy_is_uncontracted(const struct autopsy *a);
+
 /* What is in wide elements in narrower ones, first where the model has none such. */
 void autopsy_advise_narrower(const struct autopsy *a, struct autopsy_finding *f);
 

@@ -100,6 +100,7 @@ void autopsy_evidence(struct autopsy_finding *f, struct said said);
 void autopsy_advise(struct autopsy_finding *f, struct said said);
 void autopsy_evidence_first(struct autopsy_finding *f, struct said said);
 void autopsy_advise_first(struct autopsy_finding *f, struct said said);
+void autopsy_drop_evidence(struct autopsy_finding *f, enum sentence sentence);
 
 /* Where one line lets go of what the finding is about, by who keeps it, that is the first advice. */
 void autopsy_let_go(struct autopsy_finding *f);

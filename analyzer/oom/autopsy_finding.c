@@ -40,6 +40,16 @@ void autopsy_evidence_first(struct autopsy_finding *f, struct said said)
 	put_first(f->evidence, &f->nr_evidence, said);
 }
 
+void autopsy_drop_evidence(struct autopsy_finding *f, enum sentence sentence)
+{
+	unsigned nr = 0;
+
+	for (unsigned i = 0; i < f->nr_evidence; i++)
+		if (f->evidence[i].sentence != sentence)
+			f->evidence[nr++] = f->evidence[i];
+	f->nr_evidence = nr;
+}
+
 void autopsy_advise_first(struct autopsy_finding *f, struct said said)
 {
 	put_first(f->advice, &f->nr_advice, said);

@@ -154,6 +154,8 @@ bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 	char shape[SHAPE_TEXT_MAX];
 	int64_t best = -1;
 
+	if (autopsy_is_uncontracted(a))
+		return false;
 	if (!a->step)
 		return is_larger_call(a, f);
 	if (a->step <= STEPS_BEFORE_MIN ||
@@ -303,7 +305,7 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 	const char *function;
 	int64_t best = -1;
 
-	if (a->step <= STEPS_BEFORE_MIN)
+	if (a->step <= STEPS_BEFORE_MIN || autopsy_is_uncontracted(a))
 		return false;
 	if (a->failure->asked >= LARGER_TIMES * was && !has_like_request(a))
 		most = a->failure->asked;

@@ -31,6 +31,7 @@ void autopsy_advise_parts(const struct autopsy *a, struct autopsy_finding *f, ui
 struct wide {
 	uint64_t floats, integers; /* bytes, with the request's */
 	size_t largest_float, largest_integer; /* blocks; SIZE_MAX: the request alone is */
+	size_t first_float; /* made before all others that are there */
 	bool is_odd;		   /* the model has parameters, and none of them is in float64 */
 };
 
@@ -48,20 +49,32 @@ static void add_wide(uint64_t *bytes, size_t *largest, const struct autopsy *a, 
 	*bytes += block[i].life.size;
 }
 
+/* A window or a table that a module has as well, in an attribute, is none of its parameters: a census tells. */
+static bool is_parameter(const struct autopsy *a, size_t i)
+{
+	struct named named;
+
+	return a->categories.block[i].category == CATEGORY_PARAMETER &&
+	       (!namedblocks_name(&named, a->device->process, &a->categories.block[i].life, LIVES_OOM) || named.use == USE_PARAMETER);
+}
+
 static struct wide find_wide(const struct autopsy *a)
 {
-	struct wide w = { .largest_float = SIZE_MAX, .largest_integer = SIZE_MAX };
+	struct wide w = { .largest_float = SIZE_MAX, .largest_integer = SIZE_MAX, .first_float = SIZE_MAX };
 	bool has_parameters = false, has_wide = false;
 	struct tfmt_shape asked;
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct tfmt_shape *s = &a->block[i].shape;
 
-		if (a->categories.block[i].category == CATEGORY_PARAMETER) {
+		if (is_parameter(a, i)) {
 			has_parameters = true;
 			has_wide |= a->block[i].is_shaped && is_wide_float(s);
 		} else if (a->block[i].is_shaped && is_wide_float(s)) {
 			add_wide(&w.floats, &w.largest_float, a, i);
+			if (w.first_float == SIZE_MAX ||
+			    a->categories.block[i].life.birth.ordinal < a->categories.block[w.first_float].life.birth.ordinal)
+				w.first_float = i;
 		} else if (a->block[i].is_shaped && s->element_type == INT64) {
 			add_wide(&w.integers, &w.largest_integer, a, i);
 		}
@@ -80,6 +93,32 @@ static const struct stack_frame *line_of_wide(const struct autopsy *a, size_t la
 	return largest == SIZE_MAX ? &a->site : &a->place[a->block[largest].place].frame;
 }
 
+uint64_t autopsy_doubles(const struct autopsy *a)
+{
+	struct wide w = find_wide(a);
+
+	return !a->failure->is_driver && w.is_odd && w.floats / 2 >= a->lacking && autopsy_matters(a, w.floats) ? w.floats : 0;
+}
+
+void autopsy_say_doubles(const struct autopsy *a, struct autopsy_finding *f)
+{
+	uint64_t bytes = autopsy_doubles(a);
+
+	if (2 * bytes <= a->failure->allocated + a->failure->asked)
+		return;
+	autopsy_say(f, SAID(sum_of_doubles, fact_bytes("bytes", bytes), fact_bytes("asked", a->failure->asked)));
+	autopsy_drop_evidence(f, SAY_doubles_beside_model); /* it says no more */
+}
+
+bool autopsy_is_uncontracted(const struct autopsy *a)
+{
+	struct tfmt_shape asked;
+
+	/* What einsum() contracts it has as matrices, of three dimensions at most: more are a product of all of them. */
+	return !strcmp(a->operation, "einsum") && a->failure->asked > a->failure->allocated && a->failure->shape &&
+	       tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked) && asked.nr_dims > 3;
+}
+
 void autopsy_advise_narrower(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct wide w;
@@ -88,7 +127,8 @@ void autopsy_advise_narrower(const struct autopsy *a, struct autopsy_finding *f)
 		return;
 	w = find_wide(a);
 	if (w.floats / 2 >= a->lacking && autopsy_matters(a, w.floats)) {
-		struct said said = SAID(double_advice, fact_site("site", line_of_wide(a, w.largest_float)),
+		/* What is made of float64 is in float64. */
+		struct said said = SAID(double_advice, fact_site("site", line_of_wide(a, w.is_odd ? w.first_float : w.largest_float)),
 					fact_bytes("saved", w.floats / 2));
 
 		if (w.is_odd) {

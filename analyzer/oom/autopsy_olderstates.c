@@ -242,6 +242,16 @@ static bool is_asked_again(const struct autopsy *a, size_t block)
 	return others <= 1;
 }
 
+/* Is it that one with twice as many rows? An array that grows so is copied into the new one. */
+static bool is_doubled(const struct autopsy *a, size_t block)
+{
+	const struct tfmt_shape *s = &a->block[block].shape;
+	struct tfmt_shape asked;
+
+	return is_asked_again(a, block) && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked) && s->nr_dims &&
+	       asked.dims[0] == 2 * s->dims[0];
+}
+
 /*
  * Has this time made what the last one did, so far, and is the request for the next of it? `now` NULL: for the first. A single one may
  * be longer or shorter than the last time.
@@ -318,7 +328,10 @@ bool autopsy_is_made_anew(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_say(f, SAID(made_anew_beside, fact_bytes("bytes", last->bytes)));
 		autopsy_evidence(f, SAID(older_holder, fact_name("holder", holder.text),
 					 fact_line("site", holder.file, holder.line, holder.function)));
-		autopsy_advise(f, SAID(made_anew_advice, fact_name("holder", holder.text), fact_site("site", &f->site),
+		if (last->nr == 1 && is_doubled(a, r.block[last->from]))
+			autopsy_advise(f, SAID(made_longer_advice, fact_name("holder", holder.text), fact_site("site", &f->site)));
+		else
+			autopsy_advise(f, SAID(made_anew_advice, fact_name("holder", holder.text), fact_site("site", &f->site),
 				       fact_bytes("bytes", last->bytes)));
 	} else {
 		last = NULL;

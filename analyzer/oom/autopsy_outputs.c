@@ -117,10 +117,16 @@ static void say_end(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_evidence(f, SAID(outputs_may_end, NO_FACTS));
 }
 
-/* Are they kept for views that show a small part of them? Nobody means to keep the rest. */
-static bool is_of_views(const struct autopsy *a, size_t place)
+/*
+ * May the program mean to keep them? Not for views that show a small part of them, nor in a part of an object of Python's own library that
+ * is made for something else.
+ */
+static bool may_be_meant(const struct autopsy *a, size_t place)
 {
-	return a->place[place].named && namegroup_is_of_views(a->place[place].named);
+	const struct namegroup *g = a->place[place].named;
+	char code[OBJECTNAME_MAX];
+
+	return !g || (!namegroup_is_of_views(g) && !letgo_of_owner(code, sizeof(code), g));
 }
 
 /* Of a line that lets go of others: what has outlived all of those. */
@@ -215,7 +221,7 @@ bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f)
 	}
 	if (nr_batches >= OUTPUTS_MIN) {
 		f->bytes = most->bytes;
-		f->may_be_meant = !is_of_views(a, (size_t)(most - of));
+		f->may_be_meant = may_be_meant(a, (size_t)(most - of));
 		autopsy_at_call(a, f, most->largest);
 		autopsy_say(f, SAID(outputs_are_kept, fact_bytes("bytes", most->bytes)));
 		autopsy_evidence(f, SAID(outputs_of_line, fact_count("tensors", most->nr),
@@ -290,7 +296,7 @@ static bool is_still_kept(const struct autopsy *a, const struct holding *of, con
 static void say_all_kept(const struct autopsy *a, struct autopsy_finding *f, const struct holding *h, size_t place)
 {
 	f->bytes = h->bytes;
-	f->may_be_meant = !is_of_views(a, place);
+	f->may_be_meant = may_be_meant(a, place);
 	autopsy_at_block(a, f, h->latest); /* the first may be made by what the program begins with */
 	autopsy_say(f, SAID(calls_keep, fact_bytes("bytes", h->bytes), fact_count("tensors", h->nr)));
 	autopsy_evidence(f, SAID(calls_keep_each, fact_bytes("each", h->bytes / h->nr)));

@@ -141,6 +141,7 @@ bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f
 	bool holds_it = a->cached >= x->asked && a->cached >= x->reserved / PIECES_PART;
 	/* With what the driver has left: where most of a card stands empty, a sum that is a little too large is not why. */
 	bool would_do = a->lacking && a->cached >= a->lacking && a->cached >= x->reserved / PIECES_WITH_REST_PART;
+	uint64_t doubles = autopsy_doubles(a);
 	struct beside *of;
 	size_t most = 0;
 
@@ -148,6 +149,10 @@ bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f
 			fact_bytes("asked", x->asked));
 	if (x->is_pooled || x->is_library || x->asked <= x->free || (!holds_it && !would_do) || is_batch_too_large(a))
 		return false;
+	if (doubles / 2 > a->cached) { /* that is more than the pieces are */
+		f->aside = SAID(aside_doubles, fact_name("cause", f->cause), fact_bytes("cached", a->cached), fact_bytes("doubles", doubles));
+		return false;
+	}
 	if (2 * x->cached.of_graphs > a->cached) {
 		say_graphs(a, f);
 		return true;

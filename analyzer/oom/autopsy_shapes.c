@@ -401,7 +401,7 @@ bool autopsy_is_input_shape(const struct autopsy *a, struct autopsy_finding *f)
 	char batch[DIMS_TEXT_MAX];
 	double needed;
 
-	if (!a->has_shape || !a->usable)
+	if (!a->has_shape || !a->usable || autopsy_is_uncontracted(a))
 		return false;
 	needed = shapefit_at(s, s->dims);
 	if (needed < NEARLY_FULL * (double)a->usable || needed <= (double)s->largest_peak ||

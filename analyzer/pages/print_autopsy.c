@@ -349,7 +349,7 @@ static bool is_cured_by_setting(const struct autopsy *a, const struct advices *a
 
 	return a->nr_findings && f->verdict == VERDICT_FRAGMENTATION && advices->nr &&
 	       (!f->nr_advice || f->advice[0].sentence == SAY_pieces_copy_advice) &&
-	       !strcmp(advices->advice[0].kind, "expandable_segments");
+	       !strcmp(advices->advice[0].kind, "expandable_segments") && advices->advice[0].saved_bytes >= a->lacking;
 }
 
 /*

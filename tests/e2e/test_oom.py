@@ -208,6 +208,15 @@ CAUSES = {
     "routes": ("fragmentation", "fragmentation"),
     "neighbours": ("too_big", "never_fits"),
     "reports": ("leak", "kept_regularly"),
+    "tapers": ("too_big", "sum"),
+    "dyed": ("too_big", "sum"),
+    "spells": ("attention_matrix", "attention_matrix"),
+    "gates": ("leak", "kept_regularly"),
+    "bouts": ("attention_matrix", "attention_matrix"),
+    "index": ("leak", "kept_tensors"),
+    "refusals": ("graph_retention", "kept_graphs"),
+    "plates": ("leak", "kept_by_calls"),
+    "tiles": ("fragmentation", "fragmentation"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -230,7 +239,7 @@ DOCUMENT = TREE / "docs" / "diagnosis.md"
 
 # What is said beside the cause, since it is true, too; the other jobs have one cause each.
 BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"], "graphs": ["kept_by_calls"], "strips": ["kept_by_calls"],
-          "slides": ["kept_outputs"], "curvature": ["fragmentation"], "scales": ["fragmentation"]}  # fmt: skip
+          "slides": ["kept_outputs"], "curvature": ["fragmentation"], "scales": ["fragmentation"], "plates": ["fragmentation"]}  # fmt: skip
 # Jobs whose line lies in the model's forward: the line that calls it is told beside it.
 CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "wills", "each_sample", "engines", "ranking", "slopes"}
 
@@ -399,6 +408,15 @@ FIRST = {
     "stars": "embedding_advice",
     "neighbours": "sparse_advice",
     "reports": "let_go_advice",
+    "tapers": "double_advice",
+    "dyed": "einsum_advice",
+    "spells": "attention_weights_advice",
+    "gates": "growing_module_advice",
+    "bouts": "batch_first_advice",
+    "index": "made_longer_advice",
+    "refusals": "let_go_advice",
+    "plates": "let_go_advice",
+    "tiles": "pieces_copy_advice",
     "trays": "pieces_copy_advice",
     "stays": "larger_rows_advice",
     "clubs": "models_alike_advice",

@@ -4,6 +4,7 @@
 import asyncio
 import atexit
 import concurrent.futures
+import contextlib
 import copy
 import functools
 import queue
@@ -11,9 +12,11 @@ import random
 import sys
 import weakref
 
+import numpy
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.nn.utils import parametrize
 
 DEVICE = "cuda"
 random.seed(5)
@@ -537,6 +540,189 @@ def reports():
             with torch.no_grad():
                 for _ in range(4):
                     examiner.examine(torch.randn(16384, 512, device=DEVICE))
+
+
+class Listener(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.window = torch.from_numpy(numpy.hamming(1024)).to(DEVICE)
+        self.layers = nn.ModuleList(nn.Linear(1024, 1024) for _ in range(8))
+
+    def forward(self, frames):
+        x = frames * self.window
+        for layer in self.layers:
+            x = x + torch.tanh(x * layer(frames))  # planted: tapers
+        return x
+
+
+def tapers():
+    """A window of numpy's is in float64, and all that is multiplied by it; pieces lie unused beside it."""
+    listener = Listener().to(DEVICE)
+    lengths = random.Random(2)
+    for pieces in (5, 10, 60):
+        heard = [listener(torch.randn(lengths.randint(1300, 2400), 1024, device=DEVICE)) for _ in range(pieces)]
+        sum(x.square().mean() for x in heard).backward()
+
+
+class Dyed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.threads, self.dye = nn.Embedding(2000, 128), nn.Linear(128, 128)
+
+    def forward(self, warp, weft):
+        one, other = self.threads(warp), self.threads(weft)
+        return torch.einsum("bid,bjd,bd->bij", one, other, self.dye(one.mean(1)))  # planted: dyed
+
+
+def dyed():
+    """Three operands, of which the first two are multiplied in all their dimensions; cloths come that are longer than any before."""
+    model = Dyed().to(DEVICE)
+    optimizer = torch.optim.Adam(model.parameters())
+    for i in range(30):
+        length = 60 if i < 20 else 700
+        warp, weft = (torch.randint(0, 2000, (16, length), device=DEVICE) for _ in range(2))
+        model(warp, weft).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+class Spell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attend, self.norm = nn.MultiheadAttention(256, 8, batch_first=True), nn.LayerNorm(256)
+
+    def forward(self, x):
+        return self.norm(x + self.attend(x, x, x)[0])  # planted: spells
+
+
+def spells():
+    """Weights of attention that nobody has asked for, as they come where one does not say no; a match comes that is longer than any before."""
+    model = nn.Sequential(*[Spell() for _ in range(4)]).to(DEVICE)
+    optimizer = torch.optim.Adam(model.parameters())
+    for i in range(30):
+        model(torch.randn(4, 500 if i < 20 else 3600, 256, device=DEVICE)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+class Gate(nn.Module):
+    def __init__(self, open_at):
+        super().__init__()
+        self.register_buffer("open_at", open_at)
+
+    def forward(self, weight):
+        return weight * self.open_at
+
+
+def gates():
+    """Each round closes more gates, and is registered on top of the one before."""
+    layers = nn.ModuleList(nn.Linear(2048, 2048) for _ in range(6)).to(DEVICE)
+    for i in range(200):
+        x = torch.randn(64, 2048, device=DEVICE)
+        for layer in layers:
+            x = layer(x)
+        x.square().mean().backward()
+        if i % 5 == 4:
+            for layer in layers:
+                mask = torch.ones_like(layer.weight)  # planted: gates
+                parametrize.register_parametrization(layer, "weight", Gate(mask))
+
+
+class Bout(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attend, self.norm = nn.MultiheadAttention(192, 6), nn.LayerNorm(192)
+
+    def forward(self, x):
+        return self.norm(x + self.attend(x, x, x)[0])  # planted: bouts
+
+
+def bouts():
+    """Samples are the first dimension, which is taken for the sequence: each bout attends to all others."""
+    model = nn.Sequential(*[Bout() for _ in range(6)]).to(DEVICE)
+    optimizer = torch.optim.Adam(model.parameters())
+    for i in range(40):
+        model(torch.randn(128 + 64 * (i // 4), 28, 192, device=DEVICE)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+class Index:
+    def __init__(self):
+        self.rows, self.nr = torch.empty(1 << 16, 700, device=DEVICE), 0
+
+    def add(self, rows):
+        if self.nr + len(rows) > len(self.rows):
+            longer = torch.empty(2 * len(self.rows), 700, device=DEVICE)  # planted: index
+            longer[: self.nr] = self.rows[: self.nr]
+            self.rows = longer
+        self.rows[self.nr : self.nr + len(rows)] = rows
+        self.nr += len(rows)
+
+
+def index():
+    """An array that is doubled whenever it is full, and copied into the new one, though it is known how long it will be."""
+    model, found = nn.Sequential(nn.Linear(512, 700), nn.GELU()).to(DEVICE).eval(), Index()
+    with torch.no_grad():
+        for _ in range(80):
+            found.add(model(torch.randn(8192, 512, device=DEVICE)))
+
+
+class Examination:
+    def __init__(self):
+        self.model, self.refused = nn.Sequential(*[nn.Linear(1024, 1024) for _ in range(8)]).to(DEVICE), []
+
+    def loss(self, number):
+        scores = self.model(torch.randn(4096, 1024, device=DEVICE))  # planted: refusals
+        if number % 3 == 0:
+            raise ValueError(f"{number} has no marks")
+        return scores.square().mean()
+
+
+def refusals():
+    """Of what is refused the number and the error are noted, which has the frames it came through, and they the graph."""
+    examination = Examination()
+    optimizer = torch.optim.SGD(examination.model.parameters(), lr=0.1)
+    for number in range(300):
+        try:
+            examination.loss(number).backward()
+        except ValueError as error:
+            examination.refused.append((number, error))
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+class Plate:
+    def __init__(self, width):
+        self.width = width
+
+    def __enter__(self):
+        self.canvas = torch.zeros(self.width, 4096, device=DEVICE)  # planted: plates
+        return self
+
+    def __exit__(self, *error):
+        del self.canvas
+
+
+def plates():
+    """Each plate is open until all are done, in one stack; pieces lie between them."""
+    model, widths = nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.Conv2d(32, 1, 3, padding=1)).to(DEVICE).eval(), random.Random(4)
+    with torch.no_grad(), contextlib.ExitStack() as stack:
+        for number in range(200):
+            plate = stack.enter_context(Plate(widths.randint(1500, 3000) + 40 * number))
+            for part in plate.canvas.split(900):
+                part.copy_(model(part[None, None])[0, 0])
+
+
+def tiles():
+    """Tiles of two kinds are read in turn; when those of one kind go, half of each segment is free, and no request for all fits."""
+    low, high = {}, {}
+    for number in range(160):
+        low[number] = torch.randn(2304, 1024, device=DEVICE)  # planted: tiles
+        high[number] = torch.randn(2304, 1024, device=DEVICE)
+    sums = sum(tile.mean() for tile in high.values())
+    high.clear()
+    torch.zeros(160, 2304, 1024, device=DEVICE).add_(sums)
 
 
 globals()[sys.argv[1]]()
