@@ -16,6 +16,18 @@ const struct lives_fates *autopsy_fates(const struct autopsy *a, size_t block)
 	return moment_fates(&a->moment, block);
 }
 
+#define STACKS_MAX (1u << 26) /* many times what a recorder makes */
+
+uint32_t autopsy_stacks_end(const struct books *books)
+{
+	uint32_t end = 0;
+
+	for (uint32_t i = 0; i < books_nr_groups(books); i++)
+		if (books_group(books, i)->tensor && books_group(books, i)->python_stack >= end)
+			end = books_group(books, i)->python_stack + 1;
+	return end <= STACKS_MAX ? end : 0;
+}
+
 uint64_t autopsy_nr_freed(const struct autopsy *a, size_t place)
 {
 	const struct lives_fates *fates, *before = NULL;

@@ -79,6 +79,9 @@ bool autopsy_has_chunks(const struct autopsy *a, uint32_t python_stack, const ch
 /* At the request; where that was made within vmap() or grad(), called at the program's line that called the outermost of them. */
 void autopsy_at_transform(const struct autopsy *a, struct autopsy_finding *f);
 
+/* The Python stacks of the process's tensors are below this number; 0: they are more than a recorder makes. */
+uint32_t autopsy_stacks_end(const struct books *books);
+
 /* Does nothing but autograd hold a block? No object of Python's holds its tensor, or no variable of the program led to one. */
 bool autopsy_is_held_by_graph(const struct autopsy *a, size_t block);
 

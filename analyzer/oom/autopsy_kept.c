@@ -292,13 +292,69 @@ static bool say_outer(const struct autopsy *a, struct autopsy_finding *f, uint64
 	return true;
 }
 
+/* By Python stack: how many blocks of graphs were freed, and of them only when the passes that they were for had ended. */
+struct freed_of_stack {
+	uint32_t nr, nr_after_pass;
+};
+
+static struct freed_of_stack *find_freed(const struct autopsy *a, uint32_t nr_stacks)
+{
+	const struct books *books = a->device->process->books;
+	const struct lives *lives = a->device->process->lives;
+	struct freed_of_stack *of = heap_alloc(nr_stacks + 1, sizeof(*of));
+
+	for (uint32_t i = 0; i < books_nr_groups(books) && i < lives->nr_fates; i++) {
+		const struct group *g = books_group(books, i);
+
+		if (!g->tensor || g->device != a->device->ordinal || g->python_stack >= nr_stacks)
+			continue;
+		of[g->python_stack].nr_after_pass += lives->fates[i].nr_after_pass;
+		for (int k = 0; k < NR_FATES; k++)
+			of[g->python_stack].nr += lives->fates[i].nr[k];
+	}
+	return of;
+}
+
+/*
+ * What was saved for passes that have not freed it, beside a forward that goes on: retain_graph=True leaves it until the program's variables
+ * are given the results of that one. A graph that waits for its pass, as a generator's may, is freed in it.
+ */
+static bool is_of_forward_before(const struct autopsy *a, struct autopsy_finding *f)
+{
+	uint32_t nr_stacks = a->failure->phase == PHASE_FORWARD ? autopsy_stacks_end(a->device->process->books) : 0;
+	struct freed_of_stack *of = nr_stacks ? find_freed(a, nr_stacks) : NULL;
+	uint64_t bytes = 0;
+	size_t largest = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks && of; i++) {
+		const struct life *life = &a->categories.block[i].life;
+		uint32_t stack = autopsy_group(a, i)->python_stack;
+
+		if (!autopsy_is_held_by_graph(a, i) || life->birth.nr_begun >= a->failure->nr_begun || stack >= nr_stacks ||
+		    2 * of[stack].nr_after_pass <= of[stack].nr)
+			continue;
+		if (!bytes || life->size > a->categories.block[largest].life.size)
+			largest = i;
+		bytes += life->size;
+	}
+	free(of);
+	if (!bytes || !autopsy_matters(a, bytes))
+		return false;
+	f->bytes = bytes;
+	f->is_awaited = true; /* by the passes, of which the program detaches nothing */
+	autopsy_at_call(a, f, largest);
+	autopsy_say(f, SAID(graphs_of_forward_before, fact_bytes("bytes", bytes)));
+	autopsy_advise(f, SAID(retained_advice, fact_bytes("less", bytes)));
+	return true;
+}
+
 /* Passes went through the steps, and hardly anything was freed by them. */
 bool autopsy_is_retained_graph(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct kept_graphs g;
 
 	if (!find_kept_graphs_so(a, &g, kepttensors_are_kept_on) || 2 * freed_by_passes(a) >= (double)g.bytes)
-		return false;
+		return is_of_forward_before(a, f);
 	say_kept_graphs(a, f, &g, SAID(graphs_not_freed, fact_bytes("bytes", g.bytes), fact_count("steps", g.nr_steps)));
 	if (say_cycles(a, f, g.bytes) || say_gradients(a, f, g.bytes) || say_outer(a, f, g.bytes))
 		return true;

@@ -9,7 +9,6 @@
 #include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/stacks/sourceline.h"
 
-#define STACKS_MAX (1u << 26) /* many times what a recorder makes */
 
 /* Neither in forward nor in a pass, nor by the optimizer. */
 static bool is_born_outside(uint8_t phase)
@@ -40,17 +39,6 @@ static bool is_kept_output(const struct autopsy *a, size_t i, uint64_t batch)
 	       life->birth.phase == PHASE_FORWARD && life->birth.ordinal < batch;
 }
 
-/* The Python stacks of the process's tensors are below this number; 0: they are more than a recorder makes. */
-static uint32_t stacks_end(const struct books *books)
-{
-	uint32_t end = 0;
-
-	for (uint32_t i = 0; i < books_nr_groups(books); i++)
-		if (books_group(books, i)->tensor && books_group(books, i)->python_stack >= end)
-			end = books_group(books, i)->python_stack + 1;
-	return end <= STACKS_MAX ? end : 0;
-}
-
 /*
  * How often one line, outside of forward, backward and optimizer, has made batches: tensors that were freed soon, or
  * are kept as well (labels beside predictions), made since `from`.
@@ -59,7 +47,7 @@ static uint32_t most_batches(const struct autopsy *a, uint64_t from)
 {
 	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
-	uint32_t nr_stacks = stacks_end(books), most = 0;
+	uint32_t nr_stacks = autopsy_stacks_end(books), most = 0;
 	uint32_t *nr = nr_stacks ? heap_alloc(nr_stacks, sizeof(*nr)) : NULL;
 
 	for (uint32_t i = 0; nr && i < books_nr_groups(books) && i < lives->nr_fates; i++) {
@@ -158,7 +146,7 @@ static void find_aged(struct outliving *o, const struct autopsy *a, const bool *
 /* Forward's allocations tell how much the program has done meanwhile: a server may wait, and the clock says nothing. */
 static struct outliving find_outliving(const struct autopsy *a, size_t place)
 {
-	uint32_t nr_stacks = stacks_end(a->device->process->books), now = 0;
+	uint32_t nr_stacks = autopsy_stacks_end(a->device->process->books), now = 0;
 	bool *is_of_place = heap_alloc(nr_stacks + 1, sizeof(*is_of_place));
 	struct outliving o = { 0 };
 

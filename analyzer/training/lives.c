@@ -218,6 +218,7 @@ static inline void count_fate(struct lives *l, const struct life *life, enum liv
 	f = &l->fates[life->group];
 	f->nr[fate]++;
 	count_age(f, l->now.nr_forwards - life->birth.nr_forwards);
+	f->nr_after_pass += l->now.nr_begun == l->now.nr_ended && l->now.nr_begun != life->birth.nr_begun;
 	if (fate == FATE_KEPT)
 		f->nr_long += lives_cycles(&life->birth, &l->now) >= LONG_CYCLES;
 }

@@ -217,6 +217,7 @@ CAUSES = {
     "refusals": ("graph_retention", "kept_graphs"),
     "plates": ("leak", "kept_by_calls"),
     "tiles": ("fragmentation", "fragmentation"),
+    "twofold": ("graph_retention", "retain_graph"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -417,6 +418,7 @@ FIRST = {
     "refusals": "let_go_advice",
     "plates": "let_go_advice",
     "tiles": "pieces_copy_advice",
+    "twofold": "retained_advice",
     "trays": "pieces_copy_advice",
     "stays": "larger_rows_advice",
     "clubs": "models_alike_advice",

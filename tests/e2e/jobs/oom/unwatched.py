@@ -725,4 +725,18 @@ def tiles():
     torch.zeros(160, 2304, 1024, device=DEVICE).add_(sums)
 
 
+def twofold():
+    """Two losses of one forward: the second backward pass keeps the graph as well as the first, and the next forward stands beside it."""
+    body = nn.Sequential(*[m for _ in range(8) for m in (nn.Linear(1024, 1024), nn.GELU())]).to(DEVICE)
+    heads = nn.Linear(1024, 4).to(DEVICE), nn.Linear(1024, 1).to(DEVICE)
+    optimizer = torch.optim.SGD([p for part in (body, *heads) for p in part.parameters()], lr=0.1)
+    for i in range(30):
+        seen = body(torch.randn(8000 + 2400 * (i // 3), 1024, device=DEVICE))  # planted: twofold
+        first, second = heads[0](seen).square().mean(), heads[1](seen).square().mean()
+        optimizer.zero_grad()
+        first.backward(retain_graph=True)
+        second.backward(retain_graph=True)
+        optimizer.step()
+
+
 globals()[sys.argv[1]]()
