@@ -647,7 +647,7 @@ def bouts():
         optimizer.zero_grad()
 
 
-class Index:
+class LongerIndex:
     def __init__(self):
         self.rows, self.nr = torch.empty(1 << 16, 700, device=DEVICE), 0
 
@@ -662,7 +662,7 @@ class Index:
 
 def index():
     """An array that is doubled whenever it is full, and copied into the new one, though it is known how long it will be."""
-    model, found = nn.Sequential(nn.Linear(512, 700), nn.GELU()).to(DEVICE).eval(), Index()
+    model, found = nn.Sequential(nn.Linear(512, 700), nn.GELU()).to(DEVICE).eval(), LongerIndex()
     with torch.no_grad():
         for _ in range(80):
             found.add(model(torch.randn(8192, 512, device=DEVICE)))
