@@ -189,10 +189,12 @@ struct device_books {
 	uint64_t oom_asked_bytes; /* the latest failed request that counts */
 	/*
 	 * The main thread's failed request for a tensor, since which it was given none on the device: what it raised ends the
-	 * program, and what other threads ask for in vain after it counts no more. 0 = there is none.
+	 * program, and what other threads ask for in vain after it counts no more, unless they were given as much as there was then:
+	 * the program goes on without it. 0 = there is none.
 	 */
 	struct {
 		uint64_t ordinal;
+		uint64_t allocated, given; /* bytes of tensors then; to other threads since */
 		uint32_t thread; /* TFMT_DEF_THREAD */
 	} main_oom;
 	bool is_beside_refused;   /* the driver's latest refusal was of others than the framework, and is a failure */

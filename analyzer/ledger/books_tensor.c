@@ -89,6 +89,13 @@ static inline uint64_t listeners_number(const struct books *books, const struct 
 	return listener ? listener->begin_block(listener->ctx, ev, event_device(ev), group, bytes) : 0;
 }
 
+static __attribute__((noinline)) void give_after_main_oom(struct device_books *d, const struct tfmt_event *ev)
+{
+	d->main_oom.given += ev->size;
+	if (d->main_oom.thread == ev->thread || d->main_oom.given > d->main_oom.allocated)
+		d->main_oom.ordinal = 0;
+}
+
 static ALWAYS_INLINE void tensor_alloc(struct books *books, const struct tfmt_event *ev, struct device_ledger *d,
 				      bool reported)
 {
@@ -101,8 +108,8 @@ static ALWAYS_INLINE void tensor_alloc(struct books *books, const struct tfmt_ev
 	b->group = group;
 	b->range = range;
 	d->books.tensor_allocs++;
-	if (d->books.main_oom.ordinal && d->books.main_oom.thread == ev->thread)
-		d->books.main_oom.ordinal = 0;
+	if (__builtin_expect(d->books.main_oom.ordinal != 0, false))
+		give_after_main_oom(&d->books, ev);
 	tensor_enter(books, d, &books->groups.group[group], b);
 	if (d->driver_peak_is_new)
 		d->books.allocated_at_driver_peak_bytes = d->books.allocated_bytes;
@@ -177,6 +184,8 @@ void books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool rep
 		reserved_report(d, ev->aux);
 	if (is_main_thread(books, ev->thread)) {
 		d->books.main_oom.ordinal = ev->ordinal;
+		d->books.main_oom.allocated = d->books.allocated_bytes;
+		d->books.main_oom.given = 0;
 		d->books.main_oom.thread = ev->thread;
 	} else if (d->books.main_oom.ordinal) {
 		return;

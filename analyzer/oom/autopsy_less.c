@@ -32,6 +32,7 @@ struct wide {
 	uint64_t floats, integers; /* bytes, with the request's */
 	size_t largest_float, largest_integer; /* blocks; SIZE_MAX: the request alone is */
 	size_t first_float; /* made before all others that are there */
+	bool is_float_asked;
 	bool is_odd;		   /* the model has parameters, and none of them is in float64 */
 };
 
@@ -80,7 +81,8 @@ static struct wide find_wide(const struct autopsy *a)
 		}
 	}
 	if (a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked)) {
-		w.floats += is_wide_float(&asked) ? a->failure->asked : 0;
+		w.is_float_asked = is_wide_float(&asked);
+		w.floats += w.is_float_asked ? a->failure->asked : 0;
 		w.integers += asked.element_type == INT64 ? a->failure->asked : 0;
 	}
 	w.is_odd = has_parameters && !has_wide;
@@ -93,20 +95,26 @@ static const struct stack_frame *line_of_wide(const struct autopsy *a, size_t la
 	return largest == SIZE_MAX ? &a->site : &a->place[a->block[largest].place].frame;
 }
 
+/* Without them there would have been room, and the model has none. */
+static bool are_doubles_odd(const struct autopsy *a, const struct wide *w)
+{
+	return !a->failure->is_driver && w->is_odd && w->floats / 2 >= a->lacking && autopsy_matters(a, w->floats);
+}
+
 uint64_t autopsy_doubles(const struct autopsy *a)
 {
 	struct wide w = find_wide(a);
 
-	return !a->failure->is_driver && w.is_odd && w.floats / 2 >= a->lacking && autopsy_matters(a, w.floats) ? w.floats : 0;
+	return are_doubles_odd(a, &w) ? w.floats : 0;
 }
 
 void autopsy_say_doubles(const struct autopsy *a, struct autopsy_finding *f)
 {
-	uint64_t bytes = autopsy_doubles(a);
+	struct wide w = find_wide(a);
 
-	if (2 * bytes <= a->failure->allocated + a->failure->asked)
+	if (!are_doubles_odd(a, &w) || 2 * w.floats <= a->failure->allocated + a->failure->asked)
 		return;
-	autopsy_say(f, SAID(sum_of_doubles, fact_bytes("bytes", bytes), fact_bytes("asked", a->failure->asked)));
+	autopsy_say(f, SAID(sum_of_doubles, fact_bytes("bytes", w.floats), fact_if(w.is_float_asked, fact_bytes("asked", a->failure->asked))));
 	autopsy_drop_evidence(f, SAY_doubles_beside_model); /* it says no more */
 }
 

@@ -68,7 +68,7 @@ struct lives_fates {
 	uint32_t nr[NR_FATES];
 	uint32_t nr_long; /* of FATE_KEPT: over more than two cycles */
 	uint32_t longest; /* of all fates: forward's allocations that one of them has outlived */
-	uint32_t nr_aged; /* those that have outlived half as many or more */
+	uint32_t nr_aged; /* those that had outlived half as many as any until then, or more */
 	uint32_t nr_after_pass; /* freed in no backward pass, after one that began and ended during its life */
 };
 

@@ -300,6 +300,24 @@ static void others_that_ask_after_the_main_thread_went_on_count(void **state)
 	release();
 }
 
+static void others_that_go_on_without_the_main_thread_count(void **state)
+{
+	struct synthetic s;
+
+	(void)state;
+	begin(&s);
+	hold(&s, 0x10000000, 200 * MiB, 200 * MiB, 200 * MiB);
+	on_thread(&s, 1, PID);
+	run_out(&s, 900 * MiB, 200 * MiB, 200 * MiB);
+	on_thread(&s, 2, PID + 1);
+	s.python_stack = 3;
+	hold(&s, 0x80000000, 300 * MiB, 300 * MiB, 500 * MiB);
+	run_out(&s, 700 * MiB, 500 * MiB, 500 * MiB);
+	examine(&s);
+	assert_int_equal(a.failure->asked, 700 * MiB);
+	release();
+}
+
 static void sizes_before_an_event_are_known(void **state)
 {
 	struct synthetic s;
@@ -334,6 +352,7 @@ int main(void)
 		cmocka_unit_test(a_later_backward_pass_handles_it),
 		cmocka_unit_test(others_that_ask_after_the_main_thread_failed_do_not_count),
 		cmocka_unit_test(others_that_ask_after_the_main_thread_went_on_count),
+		cmocka_unit_test(others_that_go_on_without_the_main_thread_count),
 		cmocka_unit_test(sizes_before_an_event_are_known),
 	};
 
