@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/oom/oom_thresholds.h"
+#include "analyzer/recording/idtable.h"
 
 const struct group *autopsy_group(const struct autopsy *a, size_t block)
 {
@@ -16,16 +17,16 @@ const struct lives_fates *autopsy_fates(const struct autopsy *a, size_t block)
 	return moment_fates(&a->moment, block);
 }
 
-#define STACKS_MAX (1u << 26) /* many times what a recorder makes */
-
-uint32_t autopsy_stacks_end(const struct books *books)
+void *autopsy_by_stack(const struct autopsy *a, size_t row_bytes, uint32_t *nr_stacks)
 {
-	uint32_t end = 0;
+	const struct replay_process *p = a->device->process;
+	void *of = NULL;
 
-	for (uint32_t i = 0; i < books_nr_groups(books); i++)
-		if (books_group(books, i)->tensor && books_group(books, i)->python_stack >= end)
-			end = books_group(books, i)->python_stack + 1;
-	return end <= STACKS_MAX ? end : 0;
+	*nr_stacks = 0;
+	for (uint32_t i = 0; i < books_nr_groups(p->books); i++)
+		if (books_group(p->books, i)->tensor)
+			of = idtable_grown(of, nr_stacks, books_group(p->books, i)->python_stack, row_bytes, p->reader);
+	return of;
 }
 
 uint64_t autopsy_nr_freed(const struct autopsy *a, size_t place)

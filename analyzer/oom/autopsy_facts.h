@@ -79,8 +79,11 @@ bool autopsy_has_chunks(const struct autopsy *a, uint32_t python_stack, const ch
 /* At the request; where that was made within vmap() or grad(), called at the program's line that called the outermost of them. */
 void autopsy_at_transform(const struct autopsy *a, struct autopsy_finding *f);
 
-/* The Python stacks of the process's tensors are below this number; 0: they are more than a recorder makes. */
-uint32_t autopsy_stacks_end(const struct books *books);
+/*
+ * Rows of zeros by Python stack of the process's tensors, to be freed; *nr_stacks of them: stacks of a damaged file may be beyond.
+ * NULL and 0: it had no tensors.
+ */
+void *autopsy_by_stack(const struct autopsy *a, size_t row_bytes, uint32_t *nr_stacks);
 
 /* Does nothing but autograd hold a block? No object of Python's holds its tensor, or no variable of the program led to one. */
 bool autopsy_is_held_by_graph(const struct autopsy *a, size_t block);

@@ -297,16 +297,16 @@ struct freed_of_stack {
 	uint32_t nr, nr_after_pass;
 };
 
-static struct freed_of_stack *find_freed(const struct autopsy *a, uint32_t nr_stacks)
+static struct freed_of_stack *find_freed(const struct autopsy *a, uint32_t *nr_stacks)
 {
 	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
-	struct freed_of_stack *of = heap_alloc(nr_stacks + 1, sizeof(*of));
+	struct freed_of_stack *of = autopsy_by_stack(a, sizeof(*of), nr_stacks);
 
 	for (uint32_t i = 0; i < books_nr_groups(books) && i < lives->nr_fates; i++) {
 		const struct group *g = books_group(books, i);
 
-		if (!g->tensor || g->device != a->device->ordinal || g->python_stack >= nr_stacks)
+		if (!g->tensor || g->device != a->device->ordinal || g->python_stack >= *nr_stacks)
 			continue;
 		of[g->python_stack].nr_after_pass += lives->fates[i].nr_after_pass;
 		for (int k = 0; k < NR_FATES; k++)
@@ -321,12 +321,15 @@ static struct freed_of_stack *find_freed(const struct autopsy *a, uint32_t nr_st
  */
 static bool is_of_forward_before(const struct autopsy *a, struct autopsy_finding *f)
 {
-	uint32_t nr_stacks = a->failure->phase == PHASE_FORWARD ? autopsy_stacks_end(a->device->process->books) : 0;
-	struct freed_of_stack *of = nr_stacks ? find_freed(a, nr_stacks) : NULL;
+	struct freed_of_stack *of;
+	uint32_t nr_stacks;
 	uint64_t bytes = 0;
 	size_t largest = 0;
 
-	for (size_t i = 0; i < a->categories.nr_blocks && of; i++) {
+	if (a->failure->phase != PHASE_FORWARD)
+		return false;
+	of = find_freed(a, &nr_stacks);
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct life *life = &a->categories.block[i].life;
 		uint32_t stack = autopsy_group(a, i)->python_stack;
 

@@ -47,22 +47,23 @@ static uint32_t most_batches(const struct autopsy *a, uint64_t from)
 {
 	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
-	uint32_t nr_stacks = autopsy_stacks_end(books), most = 0;
-	uint32_t *nr = nr_stacks ? heap_alloc(nr_stacks, sizeof(*nr)) : NULL;
+	uint32_t nr_stacks, most = 0, stack;
+	uint32_t *nr = autopsy_by_stack(a, sizeof(*nr), &nr_stacks);
 
-	for (uint32_t i = 0; nr && i < books_nr_groups(books) && i < lives->nr_fates; i++) {
+	for (uint32_t i = 0; i < books_nr_groups(books) && i < lives->nr_fates; i++) {
 		const struct group *g = books_group(books, i);
 
-		if (g->tensor && g->device == a->device->ordinal && is_born_outside(g->phase))
+		if (g->tensor && g->device == a->device->ordinal && is_born_outside(g->phase) && g->python_stack < nr_stacks)
 			nr[g->python_stack] += lives->fates[i].nr[FATE_SHORT];
 	}
-	for (size_t i = 0; nr && i < a->categories.nr_blocks; i++) {
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct lives_when *birth = &a->categories.block[i].life.birth;
 
-		if (opengraphs_is_open(&a->moment, i) && is_born_outside(birth->phase) && birth->ordinal > from)
-			nr[autopsy_group(a, i)->python_stack]++;
+		stack = autopsy_group(a, i)->python_stack;
+		if (opengraphs_is_open(&a->moment, i) && is_born_outside(birth->phase) && birth->ordinal > from && stack < nr_stacks)
+			nr[stack]++;
 	}
-	for (uint32_t i = 0; nr && i < nr_stacks; i++)
+	for (uint32_t i = 0; i < nr_stacks; i++)
 		most = nr[i] > most ? nr[i] : most;
 	free(nr);
 	return most;
@@ -146,8 +147,8 @@ static void find_aged(struct outliving *o, const struct autopsy *a, const bool *
 /* Forward's allocations tell how much the program has done meanwhile: a server may wait, and the clock says nothing. */
 static struct outliving find_outliving(const struct autopsy *a, size_t place)
 {
-	uint32_t nr_stacks = autopsy_stacks_end(a->device->process->books), now = 0;
-	bool *is_of_place = heap_alloc(nr_stacks + 1, sizeof(*is_of_place));
+	uint32_t nr_stacks, now = 0;
+	bool *is_of_place = autopsy_by_stack(a, sizeof(*is_of_place), &nr_stacks);
 	struct outliving o = { 0 };
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
