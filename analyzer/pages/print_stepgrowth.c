@@ -70,10 +70,17 @@ static const char *place_text(char *buf, size_t size, const struct replay *m, st
 	return buf;
 }
 
-/* The sentence, with the place or "". Returns its width. */
-static int line_text(char *buf, size_t size, const struct stepgrowth *g, const struct stepgrowth_limits *limits,
-		     const char *place)
+/* Did the program come to its end, so that memory would run out in a longer run only? */
+static bool has_ended(const struct replay_process *p)
 {
+	return p->summary && p->summary->end == TFMT_PROCESS_EXIT && !p->summary->exit_status;
+}
+
+/* The sentence, with the place or "". Returns its width. */
+static int line_text(char *buf, size_t size, const struct replay_process *p, const struct stepgrowth *g,
+		     const struct stepgrowth_limits *limits, const char *place)
+{
+	const char *runs_out = has_ended(p) ? "would fill" : "runs out";
 	double oom = stepgrowth_oom_step(g, limits), low, high;
 	/* Growth that slows down may come to an end, by the fit that is believed. */
 	bool may_end = stepgrowth_oom_range(g, limits, &low, &high) && isinf(growth_believed(&g->total)->limit_step_high);
@@ -92,8 +99,9 @@ static int line_text(char *buf, size_t size, const struct stepgrowth *g, const s
 		return snprintf(buf, size, "Memory grows by %s %s%s, and may run out from %s %s on, or never.", slope, stepgrowth_each(g),
 				place, stepgrowth_by_names[g->by], at);
 	if (g->by == STEPGROWTH_BY_EVENTS)
-		return snprintf(buf, size, "Memory grows by %s %s%s, and runs out after %s of them.", slope, stepgrowth_each(g), place, at);
-	return snprintf(buf, size, "Memory grows by %s %s%s, and runs out near %s %s.", slope, stepgrowth_each(g), place,
+		return snprintf(buf, size, "Memory grows by %s %s%s, and %s after %s of them.", slope, stepgrowth_each(g), place,
+				runs_out, at);
+	return snprintf(buf, size, "Memory grows by %s %s%s, and %s near %s %s.", slope, stepgrowth_each(g), place, runs_out,
 			stepgrowth_by_names[g->by], at);
 }
 
@@ -104,9 +112,9 @@ unsigned print_stepgrowth_line(struct emit *e, const struct replay *m, const str
 
 	if (!g->nr_findings)
 		return 0;
-	if (line_text(text, sizeof(text), g, limits, place_text(place, sizeof(place), m, d->process, &g->cause[0])) >
-	    PAGE_WIDTH)
-		line_text(text, sizeof(text), g, limits, "");
+	place_text(place, sizeof(place), m, d->process, &g->cause[0]);
+	if (line_text(text, sizeof(text), d->process, g, limits, place) > PAGE_WIDTH)
+		line_text(text, sizeof(text), d->process, g, limits, "");
 	emit_heading(e, "%s", text);
 	return 1;
 }
@@ -306,6 +314,8 @@ void print_stepgrowth(struct emit *e, const struct replay *m, const struct repla
 	if (!print_stepgrowth_line(e, m, d, g, limits))
 		print_said(e, stepgrowth_none(g, d->process->is_kept));
 	if (!isnan(stepgrowth_oom_step(g, limits))) {
+		if (has_ended(d->process))
+			print_said(e, SAID(note_ended, NO_FACTS));
 		print_fit(e, g, &g->total.linear, "  linear");
 		print_fit(e, g, &g->total.quadratic, "  quadratic");
 	}

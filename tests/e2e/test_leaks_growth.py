@@ -191,7 +191,7 @@ def test_known_keeper_comes_first(vramtrace, record, tmp_path):
     causes = vramtrace.json("leaks", path)["growth"][0]["causes"]
     assert [cause["site"]["line"] for cause in causes] == [6, 15]
     assert [cause["bytes_per_step"] for cause in causes] == [4 << 20] * 2
-    assert vramtrace.call("leaks", path).stdout.startswith("Memory grows by 8.00 MiB a step at swish.py:6")
+    assert vramtrace.call("leaks", path).stdout.startswith("Memory grows by 8.00 MiB a step at swish.py:6, and would fill near step ")
 
 
 BUFFER = """\
@@ -637,7 +637,7 @@ def test_growth_that_may_end_is_not_said_to_run_out(vramtrace, record, tmp_path,
     assert (growth[growth["believed"]]["limit_step_high"] is None) == may_end
     headline = vramtrace.call("leaks", recording).stdout.splitlines()[0]
     assert (", and may run out from call " in headline and headline.endswith(" on, or never.")) == may_end, headline
-    assert (", and runs out near call " in headline) != may_end
+    assert (", and would fill near call " in headline) != may_end
 
 
 TWO_LOOPS = """
