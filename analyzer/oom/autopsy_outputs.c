@@ -367,8 +367,8 @@ static bool is_made_ahead(const struct autopsy *a, struct autopsy_finding *f, co
 }
 
 /*
- * Tensors of one line that take most of the memory, made anew by the step at hand, and censuses show that what keeps them gets ever
- * more entries: hooks that pile up.
+ * Tensors of one line that take most of the memory, made anew by the step at hand or where neither steps nor calls of the model tell
+ * what is new, and censuses show that what keeps them gets ever more entries: hooks that pile up, requests that nobody ends.
  */
 bool autopsy_is_kept_in_growing(const struct autopsy *a, struct autopsy_finding *f)
 {
@@ -380,7 +380,10 @@ bool autopsy_is_kept_in_growing(const struct autopsy *a, struct autopsy_finding 
 		return false;
 	if (is_made_ahead(a, f, place))
 		return true;
-	if (!a->failure->nr_begun || 2 * place->kept_bytes > place->bytes || !groupkeeper_growing(&k, place->named) || k.has_bound)
+	/* What calls of the model keep is told by these, and an error by itself. */
+	if (!a->failure->nr_begun && (!is_called_by_layers(a) || groupkeeper_around(&k, place->named, TFMT_KIND_EXCEPTION)))
+		return false;
+	if (2 * place->kept_bytes > place->bytes || !groupkeeper_growing(&k, place->named) || k.has_bound)
 		return false;
 	if (names_course(&c, a->device->process->names, &k) < 2 || c.last <= c.before) /* it grew once, and has ended */
 		return false;

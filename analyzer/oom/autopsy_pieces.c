@@ -116,6 +116,18 @@ static void say_graphs(const struct autopsy *a, struct autopsy_finding *f)
 	}
 }
 
+/* Has one container most of the place's blocks, each of them itself or in a record of its own? */
+static bool has_most_in_one(struct keeper *k, const struct autopsy_place *place)
+{
+	struct keeper next;
+
+	if (!groupkeeper_nearest(k, &next, place->named))
+		return false;
+	if (k->kind == TFMT_KIND_TUPLE || k->kind == TFMT_KIND_OTHER || (keeper_has_entries(k) && 2 * k->length < place->blocks))
+		*k = next;
+	return keeper_has_entries(k) && 2 * k->length >= place->blocks;
+}
+
 /*
  * Where others of the line are gone, the pieces are theirs; so are most pieces what lies between those that are left. What one container
  * has there can be copied into one tensor, on the CPU where there is no room for that.
@@ -123,10 +135,10 @@ static void say_graphs(const struct autopsy *a, struct autopsy_finding *f)
 static void advise_copy(const struct autopsy *a, struct autopsy_finding *f, const struct autopsy_place *place, uint64_t beside)
 {
 	bool is_between = 2 * beside > a->cached;
-	struct keeper k, next;
+	struct keeper k;
 
 	if (place->named && (is_between || autopsy_nr_freed(a, (size_t)(place - a->place)) >= place->blocks) &&
-	    groupkeeper_nearest(&k, &next, place->named) && keeper_has_entries(&k) && 2 * k.length >= place->blocks)
+	    has_most_in_one(&k, place))
 		autopsy_advise(f, SAID(pieces_copy_advice, fact_name("holder", groupkeeper_name(place->named, &k.name)),
 				       fact_bytes("bytes", place->bytes), fact_flag("by_host", place->bytes > a->failure->free)));
 }

@@ -353,8 +353,8 @@ static bool is_cured_by_setting(const struct autopsy *a, const struct advices *a
 }
 
 /*
- * What to do: the verdict's own first advice, if it has any, what would have saved most by how much, then the rest; last, for it changes
- * what the program computes, with which input it would have fitted. How far changes elsewhere put it off is said if `puts_off`.
+ * What to do: the verdict's own first advice, if it has any, what would have saved most by how much, then the rest, but for a copy, which
+ * is for pieces that are the verdict; last, for it changes what the program computes, with which input it would have fitted. How far changes elsewhere put it off is said if `puts_off`.
  * Returns how many lines there are, and without an e only counts them.
  */
 static unsigned print_next(struct emit *e, const struct autopsy *a, const struct advices *advices, bool puts_off)
@@ -370,7 +370,7 @@ static unsigned print_next(struct emit *e, const struct autopsy *a, const struct
 		lines += shown = print_others(e, advices, "next: ", most, smaller);
 	for (unsigned i = 0; i < a->nr_findings; i++) {
 		for (unsigned k = 0; k < a->finding[i].nr_advice && shown < room; k++) {
-			if (is_cured && a->finding[i].advice[k].sentence == SAY_pieces_copy_advice)
+			if ((is_cured || i) && a->finding[i].advice[k].sentence == SAY_pieces_copy_advice)
 				continue;
 			lines += print_said(e, shown++ ? "      " : "next: ", "      ", &a->finding[i].advice[k]);
 			if (shown > 1 || !most)

@@ -218,6 +218,8 @@ CAUSES = {
     "plates": ("leak", "kept_by_calls"),
     "tiles": ("fragmentation", "fragmentation"),
     "twofold": ("graph_retention", "retain_graph"),
+    "labelled": ("fragmentation", "fragmentation"),
+    "sittings": ("leak", "kept_tensors"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -240,6 +242,7 @@ DOCUMENT = TREE / "docs" / "diagnosis.md"
 
 # What is said beside the cause, since it is true, too; the other jobs have one cause each.
 BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"], "graphs": ["kept_by_calls"], "strips": ["kept_by_calls"],
+    "sittings": ["fragmentation"],
           "slides": ["kept_outputs"], "curvature": ["fragmentation"], "scales": ["fragmentation"], "plates": ["fragmentation"]}  # fmt: skip
 # Jobs whose line lies in the model's forward: the line that calls it is told beside it.
 CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "wills", "each_sample", "engines", "ranking", "slopes"}
@@ -419,6 +422,8 @@ FIRST = {
     "plates": "let_go_advice",
     "tiles": "pieces_copy_advice",
     "twofold": "retained_advice",
+    "labelled": "pieces_copy_advice",
+    "sittings": "let_go_advice",
     "trays": "pieces_copy_advice",
     "stays": "larger_rows_advice",
     "clubs": "models_alike_advice",

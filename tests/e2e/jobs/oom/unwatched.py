@@ -11,6 +11,7 @@ import queue
 import random
 import sys
 import weakref
+from typing import NamedTuple
 
 import numpy
 import torch
@@ -737,6 +738,70 @@ def twofold():
         first.backward(retain_graph=True)
         second.backward(retain_graph=True)
         optimizer.step()
+
+
+class Labelled(NamedTuple):
+    number: int
+    is_front: bool
+    sketch: torch.Tensor
+
+
+def labelled():
+    """Records of two kinds are made in turn; those of one kind go, and their sketches leave half of each segment free."""
+    records = []
+    for number in range(320):
+        records.append(Labelled(number, number % 2 == 0, torch.randn(2304, 1024, device=DEVICE)))  # planted: labelled
+    records = [record for record in records if record.is_front]
+    return records, torch.zeros(150, 2304, 1024, device=DEVICE)
+
+
+class Recalling(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.key, self.out = nn.Linear(1024, 1024), nn.Linear(1024, 1024)
+
+    def forward(self, x, before):
+        key = self.key(x)
+        key = key + 1 if before is None else torch.cat([before, key])  # planted: sittings
+        return self.out(x), key
+
+
+class Sitting:
+    """Keys of what has been asked in a sitting, until it is closed; the program goes through the layers itself."""
+
+    def __init__(self, layers):
+        self.layers, self.asked = layers, {}
+
+    def keys(self, x, before):
+        kept = []
+        for i, layer in enumerate(self.layers):
+            x, key = layer(x, None if before is None else before[i])
+            kept.append(key)
+        return kept
+
+    async def sit(self, number):
+        waiting = self.asked[number] = asyncio.Queue()
+        kept = self.keys(torch.randn(900, 1024, device=DEVICE), None)
+        while (question := await waiting.get()) is not None:
+            kept = self.keys(question.to(DEVICE), kept)
+        del self.asked[number]
+
+
+async def sit_all(sitting):
+    for number in range(400):
+        task = asyncio.create_task(sitting.sit(number))
+        await asyncio.sleep(0)
+        await sitting.asked[number].put(torch.randn(20, 1024))
+        if number % 4 == 0:
+            await sitting.asked[number].put(None)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.shield(task), 0.02)
+
+
+def sittings():
+    """Who does not close a sitting is not waited for any longer, but the sitting waits for the next question."""
+    with torch.inference_mode():
+        asyncio.run(sit_all(Sitting(nn.ModuleList(Recalling() for _ in range(8)).to(DEVICE))))
 
 
 globals()[sys.argv[1]]()
