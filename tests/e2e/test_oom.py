@@ -792,7 +792,7 @@ LETS_GO = {
     "taps": "handle.remove(), of each handle that model.*.register_forward_hook() returned",
     "rounds": "while True: yield from x, in place of itertools.cycle(x) in others",
     "backlog": "a maxsize, or a smaller one, for the queue.Queue() in answers",
-    "weighed": "del of the unneeded iterator of itertools.tee() in counted, or iterating its source twice, or advancing both together",
+    "weighed": "two iterators of the source itself, in place of those of itertools.tee() in counted, one of which lags",
     "fetched_ahead": "submit() of a few at a time, as map() of an executor makes all of them ahead",
     "hindcasts": "del of each Future once its result() was read, or a function that returns only what is used",
     "escorts": "a with block for each, in place of open_ways.enter_context() of a stack that stays open",
