@@ -73,6 +73,9 @@ bool autopsy_is_of_sample_gradients(const struct autopsy *a, uint32_t python_sta
 /* Was it made by nn.MultiheadAttention? That makes matrices of attention only where it is asked for them. */
 bool autopsy_is_of_attention_weights(const struct autopsy *a, uint32_t python_stack);
 
+/* Was it made while this function of PyTorch's ran? The program's line that called it. */
+bool autopsy_call_of(const struct autopsy *a, uint32_t python_stack, const char *file, const char *function, struct stack_frame *line);
+
 /* Was it made within one of torch.func's that takes a chunk_size? Which, and the program's line that called it. */
 bool autopsy_has_chunks(const struct autopsy *a, uint32_t python_stack, const char **function, struct stack_frame *line);
 

@@ -123,6 +123,21 @@ bool autopsy_has_chunks(const struct autopsy *a, uint32_t python_stack, const ch
 	return at >= 0;
 }
 
+bool autopsy_call_of(const struct autopsy *a, uint32_t python_stack, const char *file, const char *function, struct stack_frame *line)
+{
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
+	struct stack stack = { 0 };
+	int at;
+
+	stack_expand(&stack, &source, python_stack, 0);
+	at = frame_of(&stack, file, function);
+	at = at >= 0 && stack.frame[at].torch ? stack_program(&stack, at) : -1;
+	if (at >= 0)
+		*line = stack.frame[at];
+	stack_release(&stack);
+	return at >= 0;
+}
+
 void autopsy_at_transform(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct stack_frame line;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analyzer/allocator/torch.h"
+#include "analyzer/names/groupkeeper.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/stacks/element.h"
@@ -198,13 +199,40 @@ static struct list find_list(const struct autopsy *a, uint32_t python_stack)
 	return list;
 }
 
-/* All tensors of the stack that holds most at any place have together what was asked for. */
+/* Most of one line, in a list, a variable of a function of PyTorch's that runs and has yet to return it. */
+static bool is_list_of_call(const struct autopsy *a, struct autopsy_finding *f, const struct autopsy_place *place)
+{
+	const struct objectname *of;
+	struct stack_frame line;
+	struct keeper k, next;
+
+	if (!place || !place->named || place->blocks < LIST_MIN || !autopsy_matters(a, place->bytes) ||
+	    !groupkeeper_nearest(&k, &next, place->named))
+		return false;
+	of = &k.name;
+	if (k.kind != TFMT_KIND_LIST || strchr(of->text, '.') || 2 * k.length < place->blocks || of->root != ROOT_LOCAL || !of->file || !of->function ||
+	    !autopsy_call_of(a, a->failure->python_stack, of->file, of->function, &line))
+		return false;
+	f->bytes = place->bytes;
+	autopsy_at_place(a, f, 0);
+	f->caller = line;
+	f->has_caller = true;
+	autopsy_say(f, SAID(list_of_call, fact_bytes("bytes", place->bytes), fact_count("tensors", place->blocks),
+			    fact_name("function", of->function)));
+	autopsy_advise(f, SAID(list_of_call_advice, fact_name("function", of->function), fact_site("site", &line),
+			       fact_flag("is_jacobian", !strcmp(of->function, "jacobian"))));
+	return true;
+}
+
+/* All tensors of the stack that holds most at any place have together what was asked for; or what a call collects. */
 bool autopsy_is_list(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct autopsy_place *place = a->nr_places ? &a->place[0] : NULL;
 	uint32_t stack = place ? autopsy_group(a, place->largest)->python_stack : TFMT_STACK_NOT_CAPTURED;
 	struct list list;
 
+	if (is_list_of_call(a, f, place))
+		return true;
 	if (stack < TFMT_STACK_FIRST || !autopsy_is_joining(a->operation))
 		return false;
 	list = find_list(a, stack);

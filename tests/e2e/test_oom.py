@@ -220,6 +220,7 @@ CAUSES = {
     "twofold": ("graph_retention", "retain_graph"),
     "labelled": ("fragmentation", "fragmentation"),
     "sittings": ("leak", "kept_tensors"),
+    "figures": ("too_big", "list"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -424,6 +425,7 @@ FIRST = {
     "twofold": "retained_advice",
     "labelled": "pieces_copy_advice",
     "sittings": "let_go_advice",
+    "figures": "list_of_call_advice",
     "trays": "pieces_copy_advice",
     "stays": "larger_rows_advice",
     "clubs": "models_alike_advice",
