@@ -37,14 +37,16 @@ bool autopsy_is_regular_leak(const struct autopsy *a, struct autopsy_finding *f)
 
 /*
  * An older model that is kept beside the newest (autopsy_older.c); models that nothing but weakref.finalize() leads to, or that
- * torch.autocast() keeps (autopsy_models.c); what else is kept though it is made anew, or used no more (autopsy_olderstates.c).
+ * torch.autocast() keeps (autopsy_models.c); what else is kept though it is used no more (autopsy_olderstates.c).
  */
 bool autopsy_is_older_model(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_left_in_optimizer(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_kept_by_finalizer(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_kept_by_autocast(const struct autopsy *a, struct autopsy_finding *f);
-bool autopsy_is_made_anew(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_older_optimizers(const struct autopsy *a, struct autopsy_finding *f);
+
+/* What is made anew while what was made the last time is there (autopsy_again.c). */
+bool autopsy_is_made_anew(const struct autopsy *a, struct autopsy_finding *f);
 
 /* Graphs of the model's calls that no backward pass has used up (autopsy_graphs.c). */
 bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f);

@@ -6,6 +6,7 @@
 #ifndef VT_AUTOPSY_FACTS_H
 #define VT_AUTOPSY_FACTS_H
 
+#include "analyzer/names/modelkeeper.h"
 #include "analyzer/oom/autopsy.h"
 
 #define AUTOPSY_PARTS 8 /* in which advice has something computed, one part after the other; a figure for what it says */
@@ -113,5 +114,17 @@ void autopsy_drop_evidence(struct autopsy_finding *f, enum sentence sentence);
 
 /* Where one line lets go of what the finding is about, by who keeps it, that is the first advice. */
 void autopsy_let_go(struct autopsy_finding *f);
+
+/* ---- who holds what is older than it need be: a model or an optimizer that a newer one has come after (autopsy_finding.c) --- */
+
+/* Of a parameter's block, or of an optimizer's state; false: nothing is known to hold it. */
+bool autopsy_find_holder(struct modelkeeper *k, const struct autopsy *a, size_t block);
+
+/*
+ * Say, as evidence, who holds a block and, if `other` is another, one that is held in the same way; and what they are called, for
+ * advice. The finding is proven then. false: nothing is known to hold it.
+ */
+bool autopsy_say_holder(char text[static OBJECTNAME_MAX], const struct autopsy *a, struct autopsy_finding *f, size_t block,
+			size_t other);
 
 #endif

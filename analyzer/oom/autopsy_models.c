@@ -12,7 +12,6 @@
 #include "analyzer/base/heap.h"
 #include "analyzer/names/letgo.h"
 #include "analyzer/oom/autopsy_causes.h"
-#include "analyzer/oom/autopsy_holder.h"
 #include "analyzer/oom/oom_thresholds.h"
 
 struct model {

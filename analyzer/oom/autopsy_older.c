@@ -13,7 +13,6 @@
 #include "analyzer/base/heap.h"
 #include "analyzer/names/letgo.h"
 #include "analyzer/oom/autopsy_causes.h"
-#include "analyzer/oom/autopsy_holder.h"
 #include "analyzer/stacks/sourceline.h"
 
 struct parameter {
