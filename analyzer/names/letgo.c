@@ -106,6 +106,7 @@ static const struct owner {
 	{ "ExitStack", TFMT_KIND_DEQUE, true, "a with block for each, in place of ", ".enter_context() of a stack that stays open,", NULL },
 	{ "AsyncExitStack", TFMT_KIND_DEQUE, true, "an async with block for each, in place of ", ", a stack that stays open,", NULL },
 	{ FINALIZER, TFMT_KIND_DICT, false, "weakref.finalize() with a function that has no reference to the object itself,", "", NULL },
+	{ "Timer", TFMT_KIND_OTHER, false, "cancel() of each threading.Timer once it is not wanted, as before another takes its place,", "", NULL },
 	{ "TimerHandle", TFMT_KIND_OTHER, false, "cancel() of the handle of call_later() or call_at(), once it is not wanted,", "", NULL },
 	{ "Future", TFMT_KIND_OTHER, false, "submit() of a few at a time, as map() of an executor makes all of them ahead,", "", RESULTS_OF_MAP },
 	{ "Future", TFMT_KIND_OTHER, false, "del of each Future once its result() was read, or a function that returns only what is used,", "", NULL },

@@ -47,6 +47,8 @@ bool autopsy_is_older_optimizers(const struct autopsy *a, struct autopsy_finding
 
 /* What is made anew while what was made the last time is there (autopsy_again.c). */
 bool autopsy_is_made_anew(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_called_again(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_replaced(const struct autopsy *a, struct autopsy_finding *f);
 
 /* Graphs of the model's calls that no backward pass has used up (autopsy_graphs.c). */
 bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f);

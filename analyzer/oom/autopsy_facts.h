@@ -74,6 +74,15 @@ bool autopsy_is_of_sample_gradients(const struct autopsy *a, uint32_t python_sta
 /* Was it made by nn.MultiheadAttention? That makes matrices of attention only where it is asked for them. */
 bool autopsy_is_of_attention_weights(const struct autopsy *a, uint32_t python_stack);
 
+/* The innermost line of the program's that all of these stacks lead through, by the same calls. false: there is none. */
+bool autopsy_common_line(const struct autopsy *a, const uint32_t *python_stacks, size_t nr, struct stack_frame *line);
+
+/* The line at which the function that has this variable is, on a stack. false: it is not on it. */
+bool autopsy_line_of(const struct autopsy *a, uint32_t python_stack, const struct objectname *variable, struct stack_frame *line);
+
+/* The line of the function that has this variable from which both stacks go on, by the same call. false: they do not. */
+bool autopsy_same_call_of(const struct autopsy *a, const uint32_t python_stacks[2], const struct objectname *variable, struct stack_frame *line);
+
 /* Was it made while this function of PyTorch's ran? The program's line that called it. */
 bool autopsy_call_of(const struct autopsy *a, uint32_t python_stack, const char *file, const char *function, struct stack_frame *line);
 

@@ -113,6 +113,70 @@ static bool is_never_gone_back(const struct autopsy *a, struct autopsy_finding *
 	return true;
 }
 
+/* ---- within one step: results are detached, or nothing is made of them ------------------------- */
+
+/* Was what was made so in earlier steps always freed before a backward pass began? */
+static bool was_always_unused(const struct lives_fates *f)
+{
+	return f && f->nr[FATE_SHORT] && !f->nr[FATE_INTO_PASS] && !f->nr[FATE_KEPT];
+}
+
+struct unused {
+	uint32_t *stack;	   /* of Python, one for each block */
+	size_t nr_blocks, largest; /* largest: block */
+	uint64_t bytes;
+};
+
+/* Held by the graph alone, by no variable; of one group there are several at once: what an operation needs for itself is there once. */
+static void find_unused(struct unused *u, const struct autopsy *a)
+{
+	uint32_t *count = heap_alloc(books_nr_groups(a->device->process->books) + 1, sizeof(*count));
+
+	*u = (struct unused){ .stack = heap_alloc(a->categories.nr_blocks + 1, sizeof(*u->stack)) };
+	for (int counts = 1; counts >= 0; counts--)
+		for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+			const struct life *life = &a->categories.block[i].life;
+
+			if (!opengraphs_is_open(&a->moment, i) || !autopsy_is_held_by_graph(a, i) || !was_always_unused(moment_fates(&a->moment, i)))
+				continue;
+			if (counts) {
+				count[life->group]++;
+				continue;
+			}
+			if (count[life->group] < OPEN_CALLS_MIN)
+				continue;
+			if (!u->nr_blocks || life->size > a->categories.block[u->largest].life.size)
+				u->largest = i;
+			u->stack[u->nr_blocks++] = autopsy_group(a, i)->python_stack;
+			u->bytes += life->size;
+		}
+	free(count);
+}
+
+static bool is_unused_graph(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct stack_frame line;
+	struct unused u;
+	bool applies;
+
+	find_unused(&u, a);
+	applies = u.nr_blocks && autopsy_matters(a, u.bytes) && autopsy_common_line(a, u.stack, u.nr_blocks, &line);
+	if (applies) {
+		f->bytes = u.bytes;
+		autopsy_at_call(a, f, u.largest);
+		f->site = line;
+		f->has_site = true;
+		f->has_holder = true; /* a loss of the step before has a grad_fn, too, and keeps nothing of this */
+		autopsy_say(f, SAID(graph_is_unused, fact_bytes("bytes", u.bytes)));
+		autopsy_evidence(f, SAID(graph_was_let_go, fact_count("passes", a->failure->nr_begun)));
+		autopsy_advise(f, SAID(unused_graph_advice, fact_site("site", &line), fact_bytes("bytes", u.bytes)));
+	}
+	free(u.stack);
+	return applies;
+}
+
+/* ---- of whole calls --------------------------------------------------------------------------- */
+
 /* Training has had backward passes, and this code never one: by the model's mode, or by what it does. */
 bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f)
 {
@@ -122,6 +186,8 @@ bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f)
 
 	if (!a->failure->nr_begun) /* some train a model in evaluation mode, and backward may have been to come */
 		return is_never_gone_back(a, f);
+	if (is_unused_graph(a, f))
+		return true;
 	if (!g->nr_blocks || g->is_consumed || !autopsy_matters(a, g->bytes))
 		return false;
 	if (is_in_evaluation_mode(a, f, g))

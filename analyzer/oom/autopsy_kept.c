@@ -537,7 +537,8 @@ bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f)
 	struct autopsy_finding older = *f;
 	bool has_older = autopsy_is_kept_by_autocast(a, &older) || autopsy_is_left_in_optimizer(a, &older) ||
 			 autopsy_is_kept_by_finalizer(a, &older) || autopsy_is_older_model(a, &older) ||
-			 autopsy_is_older_optimizers(a, &older) || autopsy_is_made_anew(a, &older);
+			 autopsy_is_older_optimizers(a, &older) || autopsy_is_made_anew(a, &older) ||
+			 autopsy_is_called_again(a, &older) || autopsy_is_replaced(a, &older);
 	bool has_kept = find_leak(a, f, kepttensors_are_kept_on);
 
 	if (has_older && (!has_kept || older.bytes >= f->bytes))

@@ -184,6 +184,66 @@ static uint32_t keep_program(struct stack *stack)
 	return nr;
 }
 
+bool autopsy_common_line(const struct autopsy *a, const uint32_t *python_stacks, size_t nr, struct stack_frame *line)
+{
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
+	struct stack common = { 0 }, stack = { 0 };
+	uint32_t nr_common = 0, nr_frames, same;
+
+	for (size_t i = 0; i < nr; i++) {
+		stack_expand(i ? &stack : &common, &source, python_stacks[i], 0);
+		nr_frames = keep_program(i ? &stack : &common);
+		for (same = 0; i && same < nr_frames && same < nr_common; same++)
+			if (!sourceline_is_same_call(&stack.frame[same], &common.frame[same]))
+				break;
+		nr_common = i ? same : nr_frames;
+	}
+	if (nr_common)
+		*line = common.frame[nr_common - 1];
+	stack_release(&common);
+	stack_release(&stack);
+	return nr_common;
+}
+
+bool autopsy_line_of(const struct autopsy *a, uint32_t python_stack, const struct objectname *variable, struct stack_frame *line)
+{
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
+	struct stack stack = { 0 };
+	bool found = false;
+
+	stack_expand(&stack, &source, python_stack, 0);
+	for (uint32_t i = keep_program(&stack); i-- && !found;) {
+		found = same_text(stack.frame[i].file, variable->file) && same_text(stack.frame[i].function, variable->function);
+		*line = stack.frame[i];
+	}
+	stack_release(&stack);
+	return found;
+}
+
+bool autopsy_same_call_of(const struct autopsy *a, const uint32_t python_stacks[2], const struct objectname *variable, struct stack_frame *line)
+{
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
+	struct stack stack[2] = { 0 };
+	uint32_t nr[2];
+	bool found = false;
+
+	for (int k = 0; k < 2; k++) {
+		stack_expand(&stack[k], &source, python_stacks[k], 0);
+		nr[k] = keep_program(&stack[k]);
+	}
+	for (uint32_t i = 0; i + 1 < nr[0] && i + 1 < nr[1] && !found; i++) {
+		const struct stack_frame *frame = &stack[0].frame[i];
+
+		if (!sourceline_is_same_call(frame, &stack[1].frame[i]))
+			break;
+		found = same_text(frame->file, variable->file) && same_text(frame->function, variable->function);
+		*line = *frame;
+	}
+	stack_release(&stack[0]);
+	stack_release(&stack[1]);
+	return found;
+}
+
 void autopsy_ended_call(const struct autopsy *a, const struct failure *ended, struct ended_call *call)
 {
 	struct stack_source source = replay_stack_source(a->replay, a->device->process);

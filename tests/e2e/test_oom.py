@@ -221,6 +221,10 @@ CAUSES = {
     "labelled": ("fragmentation", "fragmentation"),
     "sittings": ("leak", "kept_tensors"),
     "figures": ("too_big", "list"),
+    "settled": ("graph_retention", "evaluation"),
+    "reliefs": ("leak", "kept_tensors"),
+    "reels": ("leak", "kept_tensors"),
+    "doors": ("leak", "kept_outputs"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -246,7 +250,7 @@ BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"],
     "sittings": ["fragmentation"],
           "slides": ["kept_outputs"], "curvature": ["fragmentation"], "scales": ["fragmentation"], "plates": ["fragmentation"]}  # fmt: skip
 # Jobs whose line lies in the model's forward: the line that calls it is told beside it.
-CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "wills", "each_sample", "engines", "ranking", "slopes"}
+CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "wills", "each_sample", "engines", "ranking", "slopes", "settled", "reliefs", "reels"}
 
 
 def script_of(cause):
@@ -426,6 +430,10 @@ FIRST = {
     "labelled": "pieces_copy_advice",
     "sittings": "let_go_advice",
     "figures": "list_of_call_advice",
+    "settled": "unused_graph_advice",
+    "reliefs": "called_again_advice",
+    "reels": "replaced_advice",
+    "doors": "let_go_advice",
     "trays": "pieces_copy_advice",
     "stays": "larger_rows_advice",
     "clubs": "models_alike_advice",
@@ -804,6 +812,7 @@ LETS_GO = {
     "farewells": "weakref.finalize() with a function that has no reference to the object itself",
     "trips": "weakref.ref(key) in place of the key in each value of all_trips (each keeps its own key alive)",
     "mocked": "writer.reset_mock(), or a plain stub in its place: a mock keeps all that it is called with",
+    "doors": "cancel() of each threading.Timer once it is not wanted, as before another takes its place",
     "records": "str(x), or x.item() of a single number, in place of x in what is logged",
 }
 

@@ -10,6 +10,7 @@ import functools
 import queue
 import random
 import sys
+import threading
 import weakref
 from typing import NamedTuple
 
@@ -815,6 +816,97 @@ def figures():
     fields = torch.randn(320, 1, 96, 96, device=DEVICE)
     owed = torch.autograd.functional.jacobian(model, fields)  # planted: figures
     return torch.diagonal(owed, dim1=0, dim2=2)
+
+
+class Settling(nn.Module):
+    """Repeats a cell until it has settled, and learns by one more time from there."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.Sequential(nn.Linear(1024, 1024), nn.Tanh(), nn.Linear(1024, 1024), nn.Tanh())
+        self.out = nn.Linear(1024, 4)
+
+    def settle(self, x, times):
+        z = torch.zeros_like(x)
+        for _ in range(times):
+            z = 0.5 * z + 0.5 * self.cell(z + x)  # planted: settled
+        return z
+
+    def forward(self, x, times):
+        settled = self.settle(x, times).detach()
+        return self.out(self.cell(settled + x))
+
+
+def settled():
+    """What is repeated until it settles has a graph, though the result is detached: more so, the more often."""
+    model = Settling().to(DEVICE)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(200):
+        loss = model(torch.randn(4096, 1024, device=DEVICE), 5 + 2 * step).square().mean()  # called: settled
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def relief(model, layers):
+    """All layers of a block in one tensor, put together from what the model says of a few at a time."""
+    block = torch.empty(layers, 1024, 1024, device=DEVICE)  # planted: reliefs
+    for first in range(0, layers, 64):
+        block[first : first + 64] = model(torch.randn(min(64, layers - first), 1024, 1024, device=DEVICE))
+    return block
+
+
+def reliefs():
+    """A block is looked at, and still there while the next one is made."""
+    model, layers = network().eval(), random.Random(2)
+    with torch.inference_mode():
+        while True:
+            block = relief(model, layers.randint(385, 395))  # called: reliefs
+            print(block.amax(0).sum().item())
+
+
+class Reel:
+    def __init__(self, rows):
+        self.frames = torch.zeros(rows, 256, 1024, device=DEVICE)
+
+    def taken(self, rows):
+        reel = copy.copy(self)
+        reel.frames = self.frames.index_select(0, rows)  # planted: reels
+        return reel
+
+
+def reels():
+    """The best rows of all reels are taken over before any old one goes."""
+    model, kept = network().eval(), [Reel(96) for _ in range(24)]
+    with torch.inference_mode():
+        model(kept[0].frames[0])
+        rows = torch.arange(96, device=DEVICE)
+        kept = [reel.taken(rows) for reel in kept]  # called: reels
+    return kept
+
+
+class Door:
+    """Closes by itself a while after it was last opened."""
+
+    def __init__(self, model):
+        self.model, self.seen = model, None
+
+    def open(self, x):
+        self.seen = self.model(x)  # planted: doors
+        timer = threading.Timer(600, self.close, [self.seen])
+        timer.daemon = True
+        timer.start()
+
+    def close(self, seen):
+        self.seen = None if seen is self.seen else self.seen
+
+
+def doors():
+    """Each time that a door is opened a timer is begun, and none is ever cancelled."""
+    door = Door(network().eval())
+    with torch.inference_mode():
+        while True:
+            door.open(torch.randn(4096, 1024, device=DEVICE))
 
 
 globals()[sys.argv[1]]()
