@@ -406,8 +406,7 @@ bool autopsy_is_replaced(const struct autopsy *a, struct autopsy_finding *f)
 		f->has_caller = !sourceline_is_same_call(&f->site, &one->line);
 		f->has_holder = true;
 		f->certainty = CERTAINTY_PROVEN;
-		autopsy_say(f, SAID(replaced_one_by_one, fact_name("holder", one->name.text), fact_bytes("bytes", one->bytes),
-				    fact_count("tensors", one->nr), fact_count("made", made)));
+		autopsy_say(f, SAID(replaced_one_by_one, fact_bytes("bytes", one->bytes), fact_count("tensors", one->nr), fact_count("made", made)));
 		autopsy_evidence(f, SAID(older_holder, fact_name("holder", one->name.text),
 					 fact_line("site", one->name.file, one->name.line, one->name.function)));
 		autopsy_advise(f, SAID(replaced_advice, fact_name("holder", one->name.text), fact_site("site", &one->line),

@@ -802,7 +802,7 @@ LETS_GO = {
     "taps": "handle.remove(), of each handle that model.*.register_forward_hook() returned",
     "rounds": "while True: yield from x, in place of itertools.cycle(x) in others",
     "backlog": "a maxsize, or a smaller one, for the queue.Queue() in answers",
-    "weighed": "two iterators of the source itself, in place of those of itertools.tee() in counted, one of which lags",
+    "weighed": "two iterators made from the source, instead of the two of itertools.tee() (one is counted), which keeps what the slower one has yet to read",
     "fetched_ahead": "submit() of a few at a time, as map() of an executor makes all of them ahead",
     "hindcasts": "del of each Future once its result() was read, or a function that returns only what is used",
     "escorts": "a with block for each, in place of open_ways.enter_context() of a stack that stays open",
@@ -812,7 +812,7 @@ LETS_GO = {
     "farewells": "weakref.finalize() with a function that has no reference to the object itself",
     "trips": "weakref.ref(key) in place of the key in each value of all_trips (each keeps its own key alive)",
     "mocked": "writer.reset_mock(), or a plain stub in its place: a mock keeps all that it is called with",
-    "doors": "cancel() of each threading.Timer once it is not wanted, as before another takes its place",
+    "doors": "cancel() of each threading.Timer that is no longer needed, for example before a new one replaces it",
     "records": "str(x), or x.item() of a single number, in place of x in what is logged",
 }
 
