@@ -358,6 +358,12 @@ static bool is_of_shape(const struct autopsy *a, size_t block, const struct tfmt
 	return is;
 }
 
+/* Is it in an entry of the variable, as of a list? A chain of objects gets longer, and its older ones are not replaced. */
+static bool has_entry(const struct objectname *name)
+{
+	return name->text[strcspn(name->text, ".[")] == '[';
+}
+
 /* The variable that has most of that shape, 0 if none has; *made: how many there are of the request's line which no variable has. */
 static uint32_t find_replaced(struct variables *v, const struct autopsy *a, const struct tfmt_shape *asked, uint32_t *made)
 {
@@ -372,7 +378,7 @@ static uint32_t find_replaced(struct variables *v, const struct autopsy *a, cons
 
 		if (a->block[i].has_graph || !moment_is_passing(a->categories.block[i].category) || !is_of_shape(a, i, asked))
 			continue;
-		of = namedblocks_name(&named, a->device->process, life, LIVES_OOM) ? variable_of(v, &named, false) : 0;
+		of = namedblocks_name(&named, a->device->process, life, LIVES_OOM) && has_entry(&named.name) ? variable_of(v, &named, false) : 0;
 		*made += !of && sourceline_is_same_call(&a->site, &a->place[a->block[i].place].frame);
 		if (!of)
 			continue;
@@ -396,7 +402,7 @@ bool autopsy_is_replaced(const struct autopsy *a, struct autopsy_finding *f)
 	if (!a->has_site || !a->failure->shape || !tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
 		return false;
 	most = find_replaced(&v, a, &asked, &made);
-	if (most && made && made < v.variable[most].nr && !v.variable[most].is_of_more && v.variable[most].nr >= LIST_MIN && autopsy_matters(a, v.variable[most].bytes) &&
+	if (most && made >= LIST_MIN && made < v.variable[most].nr && !v.variable[most].is_of_more && autopsy_matters(a, v.variable[most].bytes) &&
 	    autopsy_line_of(a, a->failure->python_stack, &v.variable[most].name, &v.variable[most].line))
 		one = &v.variable[most];
 	if (one) {

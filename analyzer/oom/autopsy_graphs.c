@@ -115,11 +115,11 @@ static bool is_never_gone_back(const struct autopsy *a, struct autopsy_finding *
 
 /* ---- within one step: results are detached, or nothing is made of them ------------------------- */
 
-/* Was what was made so in earlier steps always freed before a backward pass began? */
-static bool was_always_unused(const struct lives_fates *f)
-{
-	return f && f->nr[FATE_SHORT] && !f->nr[FATE_INTO_PASS] && !f->nr[FATE_KEPT];
-}
+/* Of one Python stack, in whatever shape: how many blocks were freed before a pass began, or later; how many are held by a graph now. */
+struct saved {
+	uint64_t nr_unused, nr_used;
+	uint32_t nr_held;
+};
 
 struct unused {
 	uint32_t *stack;	   /* of Python, one for each block */
@@ -127,30 +127,49 @@ struct unused {
 	uint64_t bytes;
 };
 
-/* Held by the graph alone, by no variable; of one group there are several at once: what an operation needs for itself is there once. */
+static void add_fates(struct saved *of, uint32_t nr_stacks, const struct autopsy *a)
+{
+	const struct books *books = a->device->process->books;
+	const struct lives *lives = a->device->process->lives;
+
+	for (uint32_t i = 0; i < books_nr_groups(books) && i < lives->nr_fates; i++) {
+		const struct group *g = books_group(books, i);
+		const struct lives_fates *f = &lives->fates[i];
+
+		if (!g->tensor || g->device != a->device->ordinal || g->python_stack >= nr_stacks)
+			continue;
+		of[g->python_stack].nr_unused += f->nr[FATE_SHORT];
+		of[g->python_stack].nr_used += f->nr[FATE_INTO_PASS] + f->nr[FATE_KEPT];
+	}
+}
+
+/*
+ * Held by the graph alone, and of a stack of which all were freed before a backward pass began, at least one before each pass so far.
+ * Several are held at once: what an operation needs for itself is there once.
+ */
 static void find_unused(struct unused *u, const struct autopsy *a)
 {
-	uint32_t *count = heap_alloc(books_nr_groups(a->device->process->books) + 1, sizeof(*count));
+	uint32_t nr_stacks;
+	struct saved *of = autopsy_by_stack(a, sizeof(*of), &nr_stacks);
 
 	*u = (struct unused){ .stack = heap_alloc(a->categories.nr_blocks + 1, sizeof(*u->stack)) };
+	add_fates(of, nr_stacks, a);
 	for (int counts = 1; counts >= 0; counts--)
 		for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-			const struct life *life = &a->categories.block[i].life;
+			uint32_t stack = autopsy_group(a, i)->python_stack;
 
-			if (!opengraphs_is_open(&a->moment, i) || !autopsy_is_held_by_graph(a, i) || !was_always_unused(moment_fates(&a->moment, i)))
+			if (stack >= nr_stacks || !opengraphs_is_open(&a->moment, i) || !autopsy_is_held_by_graph(a, i) ||
+			    of[stack].nr_used || of[stack].nr_unused < a->failure->nr_begun)
 				continue;
-			if (counts) {
-				count[life->group]++;
+			of[stack].nr_held += counts;
+			if (counts || of[stack].nr_held < OPEN_CALLS_MIN)
 				continue;
-			}
-			if (count[life->group] < OPEN_CALLS_MIN)
-				continue;
-			if (!u->nr_blocks || life->size > a->categories.block[u->largest].life.size)
+			if (!u->nr_blocks || a->categories.block[i].life.size > a->categories.block[u->largest].life.size)
 				u->largest = i;
-			u->stack[u->nr_blocks++] = autopsy_group(a, i)->python_stack;
-			u->bytes += life->size;
+			u->stack[u->nr_blocks++] = stack;
+			u->bytes += a->categories.block[i].life.size;
 		}
-	free(count);
+	free(of);
 }
 
 static bool is_unused_graph(const struct autopsy *a, struct autopsy_finding *f)
