@@ -447,6 +447,23 @@ static int compare_causes(const void *va, const void *vb)
 	return (a->group > b->group) - (a->group < b->group);
 }
 
+/* Did the program come to its end, so that memory would run out in a longer run only? */
+static bool has_ended(const struct replay_process *p)
+{
+	return p->summary && p->summary->end == TFMT_PROCESS_EXIT && !p->summary->exit_status;
+}
+
+/* Of readings after each step: others may have several rises in one. */
+static bool is_rare(const struct stepgrowth *g)
+{
+	bool is_each_step = g->by == STEPGROWTH_BY_STEP && g->nr_readings + 1 >= g->nr_steps;
+
+	for (size_t i = 0; i < g->nr_findings; i++)
+		if (2 * (size_t)g->cause[i].nr_rises >= g->nr_readings)
+			return false;
+	return g->has_ended && is_each_step && g->nr_findings;
+}
+
 void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct replay_device *d,
 		     const struct stepgrowth_limits *limits)
 {
@@ -481,6 +498,8 @@ void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct 
 	g->is_warned = is_warned(g, limits);
 	if (g->nr_causes)
 		qsort(g->cause, g->nr_causes, sizeof(*g->cause), compare_causes);
+	g->has_ended = has_ended(d->process);
+	g->is_rare = is_rare(g);
 	stepcauses_release(&c);
 }
 

@@ -59,6 +59,7 @@ struct stepgrowth_cause {
 	double grown_bytes; /* from the first reading used to the last */
 	double last_bytes;
 	uint32_t first_step; /* the first that left something, 1 the first of all; 0 without steps */
+	uint32_t nr_rises;   /* readings at which there was more than at the one before */
 	double first;        /* without steps: the first reading after which something was left */
 	uint32_t nr_anew;    /* each step makes all blocks anew, and ever more: so many in the last; else 0 */
 	uint32_t nr_kept;    /* blocks that were born in these steps and are there in the last; 0 of driver memory */
@@ -101,6 +102,12 @@ struct stepgrowth {
 	struct stepgrowth_cause *cause; /* findings first, then by slope, then those whose keeper is known */
 	size_t nr_causes, nr_findings;
 	bool is_warned; /* more than --warn-growth allows */
+	bool has_ended; /* the program, by itself: what is to come would be of a longer run */
+	/*
+	 * After most steps nothing has grown, and the program has ended: members of an ensemble, the weights of each stage. So much a
+	 * step, and a step at which memory would be full, say more than is known.
+	 */
+	bool is_rare;
 };
 
 /* The page-locked and managed memory of a process's host, as a device that only stepgrowth_find() is to see. */

@@ -70,23 +70,20 @@ static const char *place_text(char *buf, size_t size, const struct replay *m, st
 	return buf;
 }
 
-/* Did the program come to its end, so that memory would run out in a longer run only? */
-static bool has_ended(const struct replay_process *p)
-{
-	return p->summary && p->summary->end == TFMT_PROCESS_EXIT && !p->summary->exit_status;
-}
-
 /* The sentence, with the place or "". Returns its width. */
-static int line_text(char *buf, size_t size, const struct replay_process *p, const struct stepgrowth *g,
-		     const struct stepgrowth_limits *limits, const char *place)
+static int line_text(char *buf, size_t size, const struct stepgrowth *g, const struct stepgrowth_limits *limits,
+		     const char *place)
 {
-	const char *runs_out = has_ended(p) ? "would fill" : "runs out";
+	const char *runs_out = g->has_ended ? "would fill" : "runs out";
 	double oom = stepgrowth_oom_step(g, limits), low, high;
 	/* Growth that slows down may come to an end, by the fit that is believed. */
 	bool may_end = stepgrowth_oom_range(g, limits, &low, &high) && isinf(growth_believed(&g->total)->limit_step_high);
 	char slope[HUMAN_MAX], at[HUMAN_MAX];
 
 	stepgrowth_rate_text(slope, findings_slope(g));
+	if (g->is_rare)
+		return snprintf(buf, size, "Memory grew in %" PRIu32 " of %" PRIu32 " steps%s, and the program has ended.", g->cause[0].nr_rises,
+				g->nr_steps, place);
 	if (isnan(oom))
 		return snprintf(buf, size, "%s grows by %s %s%s%s.", g->is_host ? "Host memory for the GPU" : "Memory",
 				slope, stepgrowth_each(g), place,
@@ -113,8 +110,8 @@ unsigned print_stepgrowth_line(struct emit *e, const struct replay *m, const str
 	if (!g->nr_findings)
 		return 0;
 	place_text(place, sizeof(place), m, d->process, &g->cause[0]);
-	if (line_text(text, sizeof(text), d->process, g, limits, place) > PAGE_WIDTH)
-		line_text(text, sizeof(text), d->process, g, limits, "");
+	if (line_text(text, sizeof(text), g, limits, place) > PAGE_WIDTH)
+		line_text(text, sizeof(text), g, limits, "");
 	emit_heading(e, "%s", text);
 	return 1;
 }
@@ -313,13 +310,14 @@ void print_stepgrowth(struct emit *e, const struct replay *m, const struct repla
 		emit_text(e, "%s", print_device_title(title, sizeof(title), m, d));
 	if (!print_stepgrowth_line(e, m, d, g, limits))
 		print_said(e, stepgrowth_none(g, d->process->is_kept));
-	if (!isnan(stepgrowth_oom_step(g, limits))) {
-		if (has_ended(d->process))
+	if (!isnan(stepgrowth_oom_step(g, limits)) && !g->is_rare) {
+		if (g->has_ended)
 			print_said(e, SAID(note_ended, NO_FACTS));
 		print_fit(e, g, &g->total.linear, "  linear");
 		print_fit(e, g, &g->total.quadratic, "  quadratic");
 	}
-	print_range(e, g, limits);
+	if (!g->is_rare)
+		print_range(e, g, limits);
 	if (g->nr_findings)
 		emit_blank(e);
 	for (size_t i = 0; i < g->nr_findings && i < FINDINGS_SHOWN; i++)
@@ -442,6 +440,7 @@ static void json_cause(struct emit *e, const struct replay *m, const struct repl
 	json_caller(e, m, p, c);
 	json_slope(e, &c->growth, g->by);
 	emit_int(e, "grown_bytes", NULL, llround(c->grown_bytes));
+	emit_uint(e, "rises", NULL, c->nr_rises);
 	emit_int(e, "last_bytes", NULL, llround(c->last_bytes));
 	json_step_number(e, "first_step", c->first_step ? c->first_step : NAN);
 	json_step_number(e, "first_call", g->by == STEPGROWTH_BY_CALL ? c->first : NAN);

@@ -48,6 +48,9 @@ struct said stepgrowth_growth(const struct stepgrowth *by, const struct stepgrow
 	if (by->by == STEPGROWTH_BY_EVENTS)
 		return SAID(grows_by_events, slope, low, high, course,
 			    fact_if(c->first > 0, fact_count("since", (uint64_t)(c->first * STEPGROWTH_EVENTS))));
+	if (by->is_rare)
+		return SAID(grows_rarely, fact_bytes("grown", (uint64_t)fmax(c->grown_bytes, 0)), fact_count("rises", c->nr_rises),
+			    fact_count("steps", by->nr_steps), since);
 	return g->slope_low == g->slope_high ? SAID(grows_each_step, slope, since) :
 					       SAID(grows_by_step, slope, low, high, course, since);
 }

@@ -194,6 +194,32 @@ def test_known_keeper_comes_first(vramtrace, record, tmp_path):
     assert vramtrace.call("leaks", path).stdout.startswith("Memory grows by 8.00 MiB a step at swish.py:6, and would fill near step ")
 
 
+MEMBERS = """
+import copy, torch
+model, members = torch.nn.Linear(2048, 2048).cuda(), []
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for step in range(60):
+    model(torch.randn(64, 2048, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    if step % 10 == 9:
+        members.append(copy.deepcopy(model))  # kept
+"""
+
+
+@pytest.mark.parametrize("ends_well", [True, False])
+def test_rare_growth_of_a_program_that_has_ended(vramtrace, record, tmp_path, ends_well):
+    """Members of an ensemble come now and then: no step at which memory would be full is told where no more are to come."""
+    script = tmp_path / "members.py"
+    script.write_text(MEMBERS + ("" if ends_well else "raise SystemExit(3)\n"))
+    path = record(script).path
+    (growth,) = vramtrace.json("leaks", path)["growth"]
+    assert [(cause["is_finding"], cause["site"]["line"], cause["rises"]) for cause in growth["causes"]] == [(True, 10, 5)]
+    page = vramtrace.call("leaks", path).stdout
+    assert page.startswith("Memory grew in 5 of 60 steps at members.py:10, and the program has ended.") == ends_well, page
+    assert (" near step " in page) != ends_well
+
+
 BUFFER = """\
 import collections, functools, torch
 recent = collections.deque(maxlen={bound})
