@@ -396,8 +396,10 @@ static void cause_of(struct stepgrowth *g, const struct stepcauses *c, const str
 		cause->first = first_reading(&cause->growth, r, c->nr_readings);
 	else
 		cause->first_step = first_step_kept(p, c, first_step(&cause->growth, r, c->nr_readings));
-	for (size_t i = 1; i < c->nr_readings; i++)
+	for (size_t i = 1; i < c->nr_readings; i++) {
 		cause->nr_rises += r[i].bytes > r[i - 1].bytes;
+		cause->nr_since += cause->nr_rises != 0;
+	}
 	cause->nr_kept = (uint32_t)p->nr_kept;
 	if (p->tensor && !p->nr_kept && cause->class != STEPGROWTH_SEQUENCE)
 		cause->nr_anew = (uint32_t)p->blocks[c->nr_readings - 1];

@@ -459,7 +459,7 @@ static bool is_rare(const struct stepgrowth *g)
 	bool is_each_step = g->by == STEPGROWTH_BY_STEP && g->nr_readings + 1 >= g->nr_steps;
 
 	for (size_t i = 0; i < g->nr_findings; i++)
-		if (2 * (size_t)g->cause[i].nr_rises >= g->nr_readings)
+		if (2 * g->cause[i].nr_rises >= g->cause[i].nr_since)
 			return false;
 	return g->has_ended && is_each_step && g->nr_findings;
 }

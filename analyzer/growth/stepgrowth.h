@@ -60,6 +60,7 @@ struct stepgrowth_cause {
 	double last_bytes;
 	uint32_t first_step; /* the first that left something, 1 the first of all; 0 without steps */
 	uint32_t nr_rises;   /* readings at which there was more than at the one before */
+	uint32_t nr_since;   /* readings from the first of those on */
 	double first;        /* without steps: the first reading after which something was left */
 	uint32_t nr_anew;    /* each step makes all blocks anew, and ever more: so many in the last; else 0 */
 	uint32_t nr_kept;    /* blocks that were born in these steps and are there in the last; 0 of driver memory */
@@ -104,7 +105,7 @@ struct stepgrowth {
 	bool is_warned; /* more than --warn-growth allows */
 	bool has_ended; /* the program, by itself: what is to come would be of a longer run */
 	/*
-	 * After most steps nothing has grown, and the program has ended: members of an ensemble, the weights of each stage. So much a
+	 * After most steps since it began nothing has grown, and the program has ended: members of an ensemble, the weights of each stage. So much a
 	 * step, and a step at which memory would be full, say more than is known.
 	 */
 	bool is_rare;
