@@ -499,7 +499,7 @@ void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct 
 	if (g->nr_causes)
 		qsort(g->cause, g->nr_causes, sizeof(*g->cause), compare_causes);
 	g->has_ended = has_ended(d->process);
-	g->is_rare = is_rare(g);
+	g->is_rare = is_rare(g) && !stepgrowth_is_beyond(g, limits);
 	stepcauses_release(&c);
 }
 

@@ -208,11 +208,16 @@ struct variables {
 	uint32_t nr_stacks;
 };
 
-/* Is it a variable itself, or an entry of a tuple that is one? To other objects calls may add. */
+/*
+ * Is it a variable itself, or an entry of a tuple that is one? To other objects calls may add. What else refers to it, as the call does
+ * that has it as an argument, needs it.
+ */
 static bool is_result(const struct named *named, size_t length)
 {
 	struct keeper k;
 
+	if (named->holders > 1)
+		return false;
 	if (!named->name.text[length])
 		return true;
 	return objectname_keepers(&k, 1, named->census->census, named->object) && k.kind == TFMT_KIND_TUPLE && strlen(k.name.text) == length;

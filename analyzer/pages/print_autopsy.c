@@ -354,8 +354,8 @@ static bool is_cured_by_setting(const struct autopsy *a, const struct advices *a
 
 /*
  * What to do: the verdict's own first advice, if it has any, what would have saved most by how much, then the rest, but for a copy, which
- * is for pieces that are the verdict; last, for it changes what the program computes, with which input it would have fitted. How far changes elsewhere put it off is said if `puts_off`.
- * Returns how many lines there are, and without an e only counts them.
+ * is for pieces that are the verdict; last, for it changes what the program computes, with which input it would have fitted. How far
+ * changes elsewhere put it off is said if `puts_off`. Returns how many lines there are, and without an e only counts them.
  */
 static unsigned print_next(struct emit *e, const struct autopsy *a, const struct advices *advices, bool puts_off)
 {

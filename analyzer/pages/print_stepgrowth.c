@@ -82,8 +82,8 @@ static int line_text(char *buf, size_t size, const struct stepgrowth *g, const s
 
 	stepgrowth_rate_text(slope, findings_slope(g));
 	if (g->is_rare)
-		return snprintf(buf, size, "Memory grew in %" PRIu32 " of %" PRIu32 " steps%s, and the program has ended.", g->cause[0].nr_rises,
-				g->nr_steps, place);
+		return snprintf(buf, size, "%s grew in %" PRIu32 " of %" PRIu32 " steps%s, and the program has ended.",
+				g->is_host ? "Host memory for the GPU" : "Memory", g->cause[0].nr_rises, g->nr_steps, place);
 	if (isnan(oom))
 		return snprintf(buf, size, "%s grows by %s %s%s%s.", g->is_host ? "Host memory for the GPU" : "Memory",
 				slope, stepgrowth_each(g), place,

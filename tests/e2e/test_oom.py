@@ -1175,6 +1175,32 @@ def test_nothing_where_memory_sufficed(vramtrace, recorded):
     assert "did not run out" in vramtrace.call("oom", recording.path).stdout
 
 
+STEP = """
+import torch
+def step(state, size):
+    new = torch.empty(size << 28, dtype=torch.uint8, device="cuda")
+    more = torch.empty(size << 27, dtype=torch.uint8, device="cuda")  # fails
+    new[: more.numel()].copy_(more)
+    return new
+def main():
+    state = None
+    for size in (1, 4, 5, 6, 7, 8):
+        state = step({argument}, size)
+main()
+"""
+
+
+@pytest.mark.parametrize(("argument", "is_told"), [("None", True), ("state", False)])
+def test_result_that_the_next_call_is_given_is_needed(vramtrace, tmp_path, argument, is_told):
+    """What a call returned the last time is not to be deleted before it where it is the call's argument."""
+    script = tmp_path / "step.py"
+    script.write_text(STEP.format(argument=argument))
+    done = vramtrace.record(tmp_path / "job.vtr", python(script), options=("--simulate-capacity", "4GiB"), env=WITH_NAMES)
+    (found, *_) = vramtrace.json("oom", done.path)["findings"]
+    assert (found["facts"]["says"] == "called_again") == is_told, found
+    assert ("called_again_advice" in [facts["says"] for facts in found["advice_facts"]]) == is_told
+
+
 def test_document_lists_what_is_found(vramtrace, ran_out):
     """docs/diagnosis.md has the table that is made here; with VRAMTRACE_UPDATE=1 it is written."""
     jobs = [node for script in SCRIPTS for node in ast.parse(script.read_text()).body]
