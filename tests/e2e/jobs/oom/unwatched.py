@@ -797,6 +797,9 @@ async def sit_all(sitting):
             await sitting.asked[number].put(None)
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(asyncio.shield(task), 0.02)
+        if number in (40, 80):
+            with contextlib.suppress(torch.OutOfMemoryError):
+                torch.empty(1 << 50, device=DEVICE)  # a census is taken, however slow the machine is
 
 
 def sittings():
