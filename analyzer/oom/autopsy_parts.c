@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Not a cause: which part of the model made most of what a step needs, and what its batch is of. */
+/* Not causes: which part of the model made most of what a step needs, what its batch is of; which is trained by mistake. */
 #include "analyzer/oom/autopsy_parts.h"
 
 #include <stdlib.h>
@@ -7,8 +7,12 @@
 
 #include "analyzer/base/heap.h"
 #include "analyzer/modules/modulepaths.h"
+#include "analyzer/names/modelkeeper.h"
+#include "analyzer/names/modulename.h"
+#include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/oom/oom_thresholds.h"
+#include "analyzer/purpose/namedblocks.h"
 
 #define COLOURS 3
 
@@ -111,4 +115,150 @@ void autopsy_find_parts(struct autopsy *a)
 	}
 	find_pictures(a, p);
 	free(bytes);
+}
+
+/* ---- a part of the model that evaluates, and is trained ---------------------------------------- */
+
+struct trained {
+	uint64_t module; /* address */
+	uint64_t graphs, gradients, state;
+};
+
+struct trained_parts {
+	struct trained *part;
+	size_t nr, room;
+};
+
+/* Of a stack's modules. */
+struct calls {
+	uint64_t innermost, outermost;
+	uint64_t evaluated; /* the outermost that evaluates within one that trains, and calls others; 0: none */
+};
+
+static struct calls calls_of(const struct autopsy *a, uint32_t python_stack)
+{
+	const struct tfmt_reader *reader = a->device->process->reader;
+	struct calls of = { 0 };
+	struct tfmt_instance on;
+	struct tfmt_call call;
+	uint64_t evaluates = 0; /* the outermost so far */
+	uint32_t mode;
+
+	for (uint32_t id = python_stack; tfmt_reader_call(reader, id, &call); id = call.parent) {
+		if (!call.instance || !tfmt_reader_instance(reader, call.instance, &on))
+			continue;
+		of.outermost = on.address;
+		of.innermost = of.innermost ? of.innermost : on.address;
+		mode = modulename_mode(a->device->process->names, &on);
+		if (mode & TFMT_OBJECT_EVALUATES)
+			evaluates = on.address;
+		if (mode & TFMT_OBJECT_TRAINS && evaluates)
+			of.evaluated = evaluates;
+	}
+	if (of.evaluated == of.innermost)
+		of.evaluated = 0;
+	return of;
+}
+
+/* Was it the first that its outermost module has called? Stacks are numbered as they came. */
+static bool is_called_first(const struct autopsy *a, const struct calls *calls)
+{
+	const struct books *books = a->device->process->books;
+	uint32_t first = UINT32_MAX;
+
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
+
+		if (g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD && g->python_stack < first &&
+		    calls_of(a, g->python_stack).outermost == calls->outermost)
+			first = g->python_stack;
+	}
+	return first < UINT32_MAX && calls_of(a, first).evaluated == calls->evaluated;
+}
+
+static struct trained *part_of(struct trained_parts *parts, uint64_t module)
+{
+	for (size_t i = 0; i < parts->nr; i++)
+		if (parts->part[i].module == module)
+			return &parts->part[i];
+	parts->part = heap_grow(parts->part, &parts->room, parts->nr + 1, sizeof(*parts->part));
+	parts->part[parts->nr] = (struct trained){ .module = module };
+	return &parts->part[parts->nr++];
+}
+
+static uint64_t evaluated_by_name(const struct autopsy *a, size_t i)
+{
+	struct named named;
+
+	return namedblocks_name(&named, a->device->process, &a->categories.block[i].life, LIVES_OOM) ?
+		       modelkeeper_evaluated(named.census->census, named.object) :
+		       0;
+}
+
+static void add_part(struct trained_parts *parts, const struct autopsy *a, size_t i, uint64_t module)
+{
+	struct trained *t = module ? part_of(parts, module) : NULL;
+	enum category category = a->categories.block[i].category;
+	uint64_t size = a->categories.block[i].life.size;
+
+	if (t && category == CATEGORY_GRADIENT)
+		t->gradients += size;
+	else if (t && category == CATEGORY_OPTIMIZER_STATE)
+		t->state += size;
+	else if (t)
+		t->graphs += size;
+}
+
+/*
+ * Parts that have gradients or state are trained. So is the one in which graphs begin: what is called first, and makes nodes,
+ * has parameters that need a gradient, for what it is given needs none.
+ */
+static bool find_trained(struct trained *most, const struct autopsy *a)
+{
+	struct trained_parts parts = { 0 };
+	struct calls first = { 0 }, calls;
+	bool has_first = false;
+
+	*most = (struct trained){ 0 };
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		enum category category = a->categories.block[i].category;
+
+		if (category == CATEGORY_GRADIENT || category == CATEGORY_OPTIMIZER_STATE) {
+			add_part(&parts, a, i, evaluated_by_name(a, i));
+		} else if (a->block[i].has_graph && a->categories.block[i].life.birth.ordinal >= a->step_ordinal) {
+			calls = calls_of(a, autopsy_group(a, i)->python_stack);
+			first = has_first ? first : calls;
+			has_first = true;
+			add_part(&parts, a, i, calls.evaluated);
+		}
+	}
+	if (first.evaluated && !is_called_first(a, &first))
+		first.evaluated = 0;
+	for (size_t i = 0; i < parts.nr; i++) {
+		const struct trained *t = &parts.part[i];
+
+		if ((t->module == first.evaluated || t->gradients || t->state) &&
+		    t->graphs + t->gradients + t->state > most->graphs + most->gradients + most->state)
+			*most = *t;
+	}
+	free(parts.part);
+	return most->module;
+}
+
+void autopsy_say_trained(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct objectname name;
+	struct trained t;
+	uint64_t bytes;
+
+	if (!a->device->process->names || !find_trained(&t, a) || !modulename_at(&name, a->device->process->names, t.module))
+		return;
+	bytes = t.graphs + t.gradients + t.state;
+	if (2 * bytes <= a->failure->allocated || bytes < a->lacking)
+		return;
+	autopsy_evidence_first(f, SAID(trained_part, fact_name("part", name.text),
+				       fact_if(t.graphs, fact_bytes("graphs", t.graphs)),
+				       fact_if(t.gradients, fact_bytes("gradients", t.gradients)),
+				       fact_if(t.state, fact_bytes("state", t.state))));
+	autopsy_advise_first(f, SAID(trained_part_advice, fact_name("part", name.text), fact_bytes("bytes", bytes)));
 }
