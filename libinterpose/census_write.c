@@ -145,13 +145,28 @@ static uint8_t *put_place(struct census_output *o, uint8_t *p, const struct cens
 	return tfmt_put_varint(p, code && !n->parent ? o->walk->place[n->number].thread : 0);
 }
 
-/* Of an nn.Module: whether train() or eval() was called last. */
+/* Of an attribute that the object has itself, not its class: 0 or 1; -1: it has none, or it is no bool. */
+static int bool_of(const struct census_output *o, const struct census_node *n, const char *name)
+{
+	const void *value = pyobjects_attribute(o->walk->py, n->object, name);
+
+	return value ? pyobjects_bool(o->walk->py, value) : -1;
+}
+
+/* Of an nn.Module: whether train() or eval() was called last. Of both, whether it was to be frozen by what does not freeze it. */
 static uint64_t flags_of(const struct census_output *o, const struct census_node *n)
 {
-	const void *training = n->kind == TFMT_KIND_MODULE ? pyobjects_attribute(o->walk->py, n->object, "training") : NULL;
-	int is_training = training ? pyobjects_bool(o->walk->py, training) : -1;
+	uint64_t flags = 0;
+	int is_training;
 
-	return is_training < 0 ? 0 : is_training ? TFMT_OBJECT_TRAINS : TFMT_OBJECT_EVALUATES;
+	if (n->kind == TFMT_KIND_PARAMETER)
+		return bool_of(o, n, "require_grad") ? 0 : TFMT_OBJECT_FREEZES_NOTHING;
+	if (n->kind != TFMT_KIND_MODULE)
+		return 0;
+	is_training = bool_of(o, n, "training");
+	if (is_training >= 0)
+		flags = is_training ? TFMT_OBJECT_TRAINS : TFMT_OBJECT_EVALUATES;
+	return flags | (bool_of(o, n, "requires_grad") ? 0 : TFMT_OBJECT_FREEZES_NOTHING);
 }
 
 static void put_object(struct census_output *o, uint32_t node)

@@ -1058,9 +1058,11 @@ struct tfmt_object_facts {
 	uint32_t flags;  /* enum tfmt_object_flags */
 };
 
-enum tfmt_object_flags { /* of an nn.Module, by its attribute `training`; neither: it is not known */
-	TFMT_OBJECT_TRAINS = 1,
-	TFMT_OBJECT_EVALUATES = 2,
+enum tfmt_object_flags {
+	TFMT_OBJECT_TRAINS = 1,	   /* an nn.Module, by its attribute `training` */
+	TFMT_OBJECT_EVALUATES = 2, /* the same; neither: it is not known */
+	/* It has an attribute of False that PyTorch does not know, where requires_grad was meant: requires_grad of an nn.Module, require_grad of a parameter. */
+	TFMT_OBJECT_FREEZES_NOTHING = 4,
 };
 
 enum tfmt_tensor_flags {

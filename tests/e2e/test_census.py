@@ -202,6 +202,30 @@ def test_modules_train_or_evaluate(vramtrace, tmp_path):
     assert {one.flags for one in at_failure(run.path).objects.values() if one.kind != "module"} == {0}
 
 
+UNFROZEN = """
+import torch
+class Part(torch.nn.Module):
+    def __init__(self, is_meant):
+        super().__init__()
+        self.layer = torch.nn.Linear(1024, 1024)
+        if is_meant is not None:
+            self.requires_grad = is_meant
+parts = [Part(one).to("cuda") for one in (None, True, False)]
+parts[0].layer.weight.require_grad = False
+parts[0].layer.bias.require_grad = True
+parts[1].layer.weight.requires_grad = False
+torch.empty(1 << 50, device="cuda")
+"""
+
+
+def test_what_was_to_be_frozen_by_an_attribute_of_another_name(vramtrace, tmp_path):
+    """requires_grad of a module and require_grad of a parameter, where they are False: PyTorch knows neither."""
+    (tmp_path / "parts.py").write_text(UNFROZEN)
+    run = vramtrace.record(tmp_path / "job.vtr", python(tmp_path / "parts.py"), env=WITH_NAMES)
+    census = at_failure(run.path)
+    assert {census.name(number) for number, one in census.objects.items() if one.flags & 4} == {"parts[2]", "parts[0].layer.weight"}
+
+
 def info_of(vramtrace, recording):
     (process,) = vramtrace.json("info", recording)["process_list"]
     return process["info"]
