@@ -47,6 +47,9 @@ static const struct {
 	{ "/torch/nn/modules/module.py", "_wrapped_call_impl", PHASE_FORWARD },
 	{ "/torch/nn/modules/module.py", "inner", PHASE_FORWARD }, /* of _call_impl, where there are hooks */
 	{ "/torch/nn/modules/module.py", NULL, PHASE_INIT },       /* to, load_state_dict, register_buffer, ... */
+	{ "/torch/nn/", "_apply", PHASE_INIT }, /* a layer's own part of to() */
+	{ "/torch/nn/modules/rnn.py", "flatten_parameters", PHASE_OTHER }, /* called by to(), or in a forward */
+	{ "/torch/nn/modules/rnn.py", "_init_flat_weights", PHASE_OTHER },
 	{ "/torch/nn/", NULL, PHASE_FORWARD },
 };
 

@@ -60,7 +60,9 @@ static void test_frames(void **state)
 		PHASE_INIT,      /* through nn.Linear.__init__ */
 		PHASE_OPTIMIZER, /* before the first step */
 		PHASE_INIT,      /* an optimizer's construction tells nothing */
+		PHASE_INIT,      /* a recurrent layer that is moved puts its weights together */
 		PHASE_FORWARD,   /* a function of torch.nn */
+		PHASE_FORWARD,   /* a recurrent layer that puts its weights together when it is called */
 		PHASE_FORWARD,   /* a module of the program's, by PyTorch's frame around it */
 		PHASE_FORWARD,   /* forward inside an optimizer's step: the innermost counts */
 		PHASE_OTHER,     /* what is left of a closure there is not the optimizer's */
@@ -73,13 +75,19 @@ static void test_frames(void **state)
 			      PACKAGES "/torch/optim/optimizer.py");
 	uint32_t call = frame(&s, main_frame, "Module._call_impl", PACKAGES "/torch/nn/modules/module.py");
 	uint32_t closure = frame(&s, step, "closure", "/home/u/train.py");
+	uint32_t to = frame(&s, main_frame, "Module.to", PACKAGES "/torch/nn/modules/module.py");
+	uint32_t apply = frame(&s, frame(&s, to, "RNNBase._apply", PACKAGES "/torch/nn/modules/rnn.py"), "RNNBase._init_flat_weights",
+			       PACKAGES "/torch/nn/modules/rnn.py");
+	uint32_t rnn = frame(&s, call, "Net.forward", "/home/u/train.py");
 
 	(void)state;
 	allocate(&s, main_frame);
 	allocate(&s, frame(&s, main_frame, "Linear.__init__", PACKAGES "/torch/nn/modules/linear.py"));
 	allocate(&s, frame(&s, step, "Lion.step", "/home/u/lion.py"));
 	allocate(&s, frame(&s, main_frame, "AdamW.__init__", PACKAGES "/torch/optim/adamw.py"));
+	allocate(&s, frame(&s, apply, "RNNBase.flatten_parameters", PACKAGES "/torch/nn/modules/rnn.py"));
 	allocate(&s, frame(&s, main_frame, "gelu", PACKAGES "/torch/nn/functional.py"));
+	allocate(&s, frame(&s, rnn, "RNNBase.flatten_parameters", PACKAGES "/torch/nn/modules/rnn.py"));
 	allocate(&s, frame(&s, call, "Net.forward", "/home/u/train.py"));
 	allocate(&s, frame(&s, closure, "relu", PACKAGES "/torch/nn/functional.py"));
 	allocate(&s, frame(&s, closure, "log", "/home/u/log.py"));
