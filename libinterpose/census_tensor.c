@@ -18,6 +18,8 @@
 /* torch::autograd::AutogradMeta: a table, a name, the gradient, then its node; and so does that of a view begin. */
 #define META_NAME 8
 #define GRADIENT_TO_NODE 8
+#define NODE_TO_SUMMING 24 /* a std::weak_ptr to the node that sums up its gradient: what counts its owners */
+#define OWNERS 8	   /* there, an int: how many there are */
 
 void census_torch_find(struct census_torch *t)
 {
@@ -192,6 +194,15 @@ const void *census_gradient(struct census_layout *l, const void *impl)
 	return meta ? py_pointer(meta, l->gradient) : NULL;
 }
 
+/* Graphs own the node, the tensor does not. */
+static bool is_summed_up(const struct census_layout *l, const char *meta)
+{
+	const char *owners = py_pointer(meta, l->gradient + GRADIENT_TO_NODE + NODE_TO_SUMMING);
+	const void *word;
+
+	return owners && census_read_word(owners + OWNERS, &word) && (int32_t)(uintptr_t)word > 0;
+}
+
 bool census_memory(struct census_layout *l, const void *impl, struct census_memory *out)
 {
 	const char *storage, *data, *meta;
@@ -210,5 +221,6 @@ bool census_memory(struct census_layout *l, const void *impl, struct census_memo
 	out->bytes = (uint64_t)py_long(data, DATA_TO_BYTES);
 	meta = autograd_of(l, impl);
 	out->node = meta ? py_pointer(meta, l->gradient + GRADIENT_TO_NODE) : NULL;
+	out->is_in_graph = meta && is_summed_up(l, meta);
 	return (device == CUDA || device == HIP) && out->address && out->device < TFMT_NR_DEVICES;
 }

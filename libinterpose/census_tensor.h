@@ -36,6 +36,7 @@ struct census_memory {
 	uint64_t address, bytes; /* of the storage */
 	uint8_t device;
 	const void *node; /* of autograd's, its grad_fn; NULL: it has none */
+	bool is_in_graph; /* a node is there that sums up its gradient: a graph begins with it */
 };
 
 /* Where a tensor's object has its TensorImpl, NULL: it has none, or it cannot be told. Sets the layout if need be. */

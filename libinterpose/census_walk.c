@@ -231,6 +231,12 @@ static bool is_state(const struct census_walk *w, uint32_t node)
 	       w->node[all->parent].kind == TFMT_KIND_OPTIMIZER && is_text(w, all->name, "state");
 }
 
+/* The parameters of an optimizer's group: param_groups[0]['params']. The dict may be the program's own, and met there first. */
+static bool is_group(const struct census_walk *w, const struct census_node *n)
+{
+	return n->kind == TFMT_KIND_LIST && n->edge == TFMT_EDGE_KEY && is_text(w, n->name, "params");
+}
+
 /* A tensor of a checkpoint that an optimizer has taken over as it is. */
 static bool is_taken_over(const struct census_walk *w, const struct census_node *n)
 {
@@ -268,10 +274,12 @@ static void meet(void *context, const struct pyedge *e)
 		/* An attribute is met twice, by its name and by what the holder's class tells: that is one holder. */
 		if ((!w->at || w->node[known].parent != w->at) && w->node[known].holders < UINT16_MAX)
 			w->node[known].holders++;
+		w->node[known].is_updated |= w->is_in_group;
 		adopt(w, known, e);
 		return;
 	}
 	n.holders = 1;
+	n.is_updated = w->is_in_group;
 	n.number = (uint32_t)e->number;
 	n.kind = census_kind_of(w, pyobject_type(e->object));
 	/* By its own name, later: what it leads to is mostly the rest of the world. */
@@ -302,7 +310,9 @@ void census_look(struct census_walk *w, uint32_t node)
 
 	w->at = node;
 	w->nr_objects++;
+	w->is_in_group = is_group(w, n);
 	pyobjects_each(w->py, n->object, meet, w);
+	w->is_in_group = false;
 	if (n->kind == TFMT_KIND_TENSOR || n->kind == TFMT_KIND_PARAMETER)
 		meet_gradient(w, n->object);
 }

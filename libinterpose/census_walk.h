@@ -26,6 +26,7 @@ struct census_node {
 	uint16_t holders;  /* references to it that were met, up to 65535 */
 	uint8_t edge;      /* enum tfmt_edge */
 	uint8_t kind;      /* enum tfmt_object_kind */
+	bool is_updated;   /* an optimizer has it in a group, as far as was looked */
 };
 
 /* A frame whose variables are roots. */
@@ -41,6 +42,7 @@ struct census_walk {
 	uint64_t deadline_ns;
 	uint64_t max_bytes;
 	bool is_first; /* see struct census_order */
+	bool is_in_group; /* what is looked at now is the list of a group's parameters */
 	const struct census_room *room;                       /* NULL: there is enough */
 	/* Is called now and then, and before so many bytes are taken at once; ends the copy if they are not to be had. */
 	void (*look_for_room)(const struct census_walk *w, uint64_t bytes);

@@ -160,7 +160,7 @@ static uint64_t flags_of(const struct census_output *o, const struct census_node
 	int is_training;
 
 	if (n->kind == TFMT_KIND_PARAMETER)
-		return bool_of(o, n, "require_grad") ? 0 : TFMT_OBJECT_FREEZES_NOTHING;
+		return (bool_of(o, n, "require_grad") ? 0 : TFMT_OBJECT_FREEZES_NOTHING) | (n->is_updated ? TFMT_OBJECT_UPDATED : 0);
 	if (n->kind != TFMT_KIND_MODULE)
 		return 0;
 	is_training = bool_of(o, n, "training");
@@ -195,7 +195,7 @@ static void put_tensor(struct census_output *o, uint32_t object, const void *imp
 	p = tfmt_put_varint(p, m->address);
 	p = tfmt_put_varint(p, m->bytes);
 	p = tfmt_put_varint(p, m->device);
-	p = tfmt_put_varint(p, m->node ? TFMT_TENSOR_HAS_NODE : 0);
+	p = tfmt_put_varint(p, (m->node ? TFMT_TENSOR_HAS_NODE : 0) | (m->is_in_graph ? TFMT_TENSOR_IN_GRAPH : 0));
 	p = tfmt_put_varint(p, holders);
 	p = tfmt_put_varint(p, census_graph_nodes(&o->graph, m->node));
 	p = tfmt_put_varint(p, census_own_bytes(&o->walk->layout, impl));

@@ -1063,10 +1063,12 @@ enum tfmt_object_flags {
 	TFMT_OBJECT_EVALUATES = 2, /* the same; neither: it is not known */
 	/* It has an attribute of False that PyTorch does not know, where requires_grad was meant: requires_grad of an nn.Module, require_grad of a parameter. */
 	TFMT_OBJECT_FREEZES_NOTHING = 4,
+	TFMT_OBJECT_UPDATED = 8, /* a parameter that an optimizer has in one of its groups */
 };
 
 enum tfmt_tensor_flags {
 	TFMT_TENSOR_HAS_NODE = 1, /* autograd has computed it: its grad_fn is not None */
+	TFMT_TENSOR_IN_GRAPH = 2, /* a graph leads to it as to one of those that it begins with: a gradient will be summed up in it */
 };
 
 struct tfmt_tensor {

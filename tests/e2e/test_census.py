@@ -199,7 +199,7 @@ def test_modules_train_or_evaluate(vramtrace, tmp_path):
     run = vramtrace.record(tmp_path / "job.vtr", program, options=("--simulate-capacity", "4GiB"), env=WITH_NAMES)
     modes = [{one.flags for one in census.objects.values() if one.kind == "module"} for census in censuses(run.path)]
     assert modes[-1] == {2} and {1} in modes and all(mode <= {1, 2} for mode in modes)
-    assert {one.flags for one in at_failure(run.path).objects.values() if one.kind != "module"} == {0}
+    assert {one.flags & 3 for one in at_failure(run.path).objects.values() if one.kind != "module"} == {0}
 
 
 UNFROZEN = """
@@ -224,6 +224,26 @@ def test_what_was_to_be_frozen_by_an_attribute_of_another_name(vramtrace, tmp_pa
     run = vramtrace.record(tmp_path / "job.vtr", python(tmp_path / "parts.py"), env=WITH_NAMES)
     census = at_failure(run.path)
     assert {census.name(number) for number, one in census.objects.items() if one.flags & 4} == {"parts[2]", "parts[0].layer.weight"}
+
+
+TAUGHT = """
+import torch
+first, second, third = (torch.nn.Linear(1024, 1024).to("cuda") for _ in range(3))
+third.requires_grad_(False)
+groups = [{"params": [first.weight]}, {"params": first.bias}]
+optimizer = torch.optim.SGD(groups, lr=0.1)
+made = third(second(first(torch.randn(8, 1024, device="cuda")).detach()))
+torch.empty(1 << 50, device="cuda")
+"""
+
+
+def test_parameters_that_are_updated_and_that_graphs_begin_with(vramtrace, tmp_path):
+    """Those in an optimizer's groups; and those that the graph of `made` leads to."""
+    (tmp_path / "taught.py").write_text(TAUGHT)
+    run = vramtrace.record(tmp_path / "job.vtr", python(tmp_path / "taught.py"), env=WITH_NAMES)
+    census = at_failure(run.path)
+    assert {census.name(number) for number, one in census.objects.items() if one.flags & 8} == {"first.weight", "first.bias"}
+    assert {census.name(one.object) for one in census.tensors if one.flags & 2} == {"second.weight", "second.bias"}
 
 
 def info_of(vramtrace, recording):

@@ -32,7 +32,7 @@ class Object:
     line: int
     function: str
     thread: int
-    flags: int  # of an nn.Module: 1 it trains, 2 it evaluates
+    flags: int  # of an nn.Module: 1 it trains, 2 it evaluates; 4 what was to freeze it freezes nothing; 8 an optimizer has it
     bound: int  # entries that a container has at most; -1: not known
 
 
