@@ -30,17 +30,14 @@ bool hookname_is_dict(const char *name)
 	return false;
 }
 
-/* A tensor has two dicts, for its gradient and for when that was accumulated; both are members without a name. */
-static bool is_of_tensor(const struct tfmt_object_facts *dict, const struct tfmt_object_facts *owner)
+/* Is the step such a dict, and what put hooks there, as far as that is known? */
+static bool find_call(const char **call, const struct objectway *w, uint32_t step)
 {
-	return dict->edge == TFMT_EDGE_MEMBER && (owner->kind == TFMT_KIND_TENSOR || owner->kind == TFMT_KIND_PARAMETER);
-}
+	const struct tfmt_object_facts *dict = w->step[step], *owner = w->step[step - 1];
 
-static bool find_call(const char **call, const struct tfmt_object_facts *dict, const struct tfmt_object_facts *owner)
-{
 	*call = NULL;
 	if (dict->kind != TFMT_KIND_DICT || dict->edge != TFMT_EDGE_ATTRIBUTE)
-		return dict->kind == TFMT_KIND_DICT && is_of_tensor(dict, owner);
+		return objectway_is_hooks_of_tensor(w, step);
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
 		if (places[i].owner != owner->kind || strcmp(places[i].dict, dict->name))
 			continue;
@@ -56,7 +53,7 @@ bool hookname_find(struct hookname *h, const struct tfmt_census *c, uint32_t obj
 
 	objectway_find(&w, c, object);
 	for (uint32_t i = w.nr; i-- > 2;) { /* the step of the hook, after its dict, after who has that */
-		if (w.step[i]->edge != TFMT_EDGE_NUMBER || !find_call(&h->call, w.step[i - 1], w.step[i - 2]))
+		if (w.step[i]->edge != TFMT_EDGE_NUMBER || !find_call(&h->call, &w, i - 1))
 			continue;
 		objectname_find(&h->of, c, w.id[i - 2]);
 		return true;

@@ -173,6 +173,14 @@ const char *letgo_of_owner(char *buf, size_t size, const struct namegroup *g)
 	return buf;
 }
 
+const char *letgo_owner_class(const struct namegroup *g)
+{
+	struct objectname n;
+	const struct owner *o = g->is_named ? find_owner(&n, &g->named) : NULL;
+
+	return o ? o->class_name : NULL;
+}
+
 const char *letgo_of_finalizer(const struct named *named)
 {
 	struct objectname n;
@@ -196,7 +204,7 @@ static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, 
 	/* Each has a few of them, and is one of many in another. */
 	else if (keeper_has_entries(k) && 2 * k->length < g->blocks && groupkeeper_container(&container, g))
 		k = &container;
-	if (keeper_has_entries(k) && g->named.holders > 1) /* something else holds the same tensors */
+	if (keeper_has_entries(k) && namegroup_is_shared(g)) /* something else holds the same tensors */
 		return NULL;
 	if (keeper_has_entries(k))
 		return let_go_of_entries(buf, size, g, k, entry_of(g, of_graph));
@@ -218,7 +226,7 @@ static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, 
 
 bool letgo_is_hook(struct hookname *h, const struct namegroup *g)
 {
-	return g->is_named && g->named.holders <= 1 && hookname_find(h, g->named.census->census, g->named.object);
+	return g->is_named && !namegroup_is_shared(g) && hookname_find(h, g->named.census->census, g->named.object);
 }
 
 /* Appended to what else would let go. Of a list that several hooks have, the census tells one. */
@@ -263,11 +271,21 @@ const char *letgo_ctx_attribute(const struct namegroup *g)
 	return of && of->kind == TFMT_KIND_AUTOGRAD && o->edge == TFMT_EDGE_ATTRIBUTE ? o->name : NULL;
 }
 
-/* A parameter by no more than its state in an optimizer: it is no model's, and no gradient will come for it. */
-static bool is_only_of_optimizer(const struct keeper *k, const struct keeper *next)
+/*
+ * Of a parameter, or its last gradient, that no more than its state in an optimizer leads to: the dict of that. It is no model's, and
+ * no gradient will come for it.
+ */
+static bool is_only_of_optimizer(struct keeper *state, const struct namegroup *g)
 {
-	return k->kind == TFMT_KIND_DICT && k->edge == TFMT_EDGE_ATTRIBUTE && !strcmp(k->step, "state") &&
-	       next->kind == TFMT_KIND_OPTIMIZER;
+	struct keeper all[3];
+	uint32_t nr = objectname_keepers(all, 3, g->named.census->census, g->named.object);
+	uint32_t i = nr && all[0].kind == TFMT_KIND_PARAMETER;
+
+	if (i + 1 >= nr || all[i].kind != TFMT_KIND_DICT || all[i].edge != TFMT_EDGE_ATTRIBUTE || strcmp(all[i].step, "state") != 0 ||
+	    all[i + 1].kind != TFMT_KIND_OPTIMIZER)
+		return false;
+	*state = all[i];
+	return true;
 }
 
 bool letgo_group_owner(struct objectname *n, const struct named *named)
@@ -286,16 +304,32 @@ bool letgo_group_owner(struct objectname *n, const struct named *named)
 	return false;
 }
 
+const char *letgo_chain_of_functions(const struct namegroup *g)
+{
+	struct objectway w = { .nr = 0 };
+
+	if (g->is_named && g->named.name.root == ROOT_CLOSURE)
+		objectway_find(&w, g->named.census->census, g->named.object);
+	for (uint32_t i = 1; i < w.nr; i++) {
+		const struct tfmt_object_facts *by = w.step[i - 1], *o = w.step[i];
+
+		if (o->kind == TFMT_KIND_FUNCTION && o->edge == TFMT_EDGE_CELL && by->kind == o->kind && by->edge == o->edge &&
+		    !strcmp(by->name, o->name))
+			return o->name;
+	}
+	return NULL;
+}
+
 const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool of_graph)
 {
 	struct objectname optimizer;
 	struct hookname hook;
-	struct keeper k, next;
-	const char *text, *attribute;
+	struct keeper k, next, state;
+	const char *text, *attribute, *variable;
 
 	if (!groupkeeper_nearest(&k, &next, g))
 		return NULL;
-	if (g->nr_others) /* it has other names; of several hooks all are to be removed */
+	if (namegroup_has_others(g)) /* they have other names; of several hooks all are to be removed */
 		return !g->has_unhooked && letgo_is_hook(&hook, g) ? let_go_of_hook(buf, size, NULL, &hook, false) : NULL;
 	switch (g->named.name.root) {
 	case ROOT_CYCLE:
@@ -310,9 +344,14 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 	case ROOT_LOCAL:
 	case ROOT_GLOBAL:
 	case ROOT_CLASS:
-	case ROOT_CLOSURE:
 	case ROOT_DEFAULT:
 		break;
+	case ROOT_CLOSURE:
+		variable = letgo_chain_of_functions(g);
+		if (!variable)
+			break;
+		snprintf(buf, size, "a function that does not keep the one it replaces (in its variable %s),", variable);
+		return buf;
 	default:
 		return letgo_of_owner(buf, size, g);
 	}
@@ -320,8 +359,8 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 		snprintf(buf, size, "x.%s = None once x is done with it", k.step);
 		return buf;
 	}
-	if (is_only_of_optimizer(&k, &next) && is_code(k.name.text)) {
-		snprintf(buf, size, "%s.pop(x), of each x that it no longer updates,", k.name.text);
+	if (is_only_of_optimizer(&state, g) && is_code(state.name.text)) {
+		snprintf(buf, size, "%s.pop(x), of each x that it no longer updates,", state.name.text);
 		return buf;
 	}
 	if (g->named.use == USE_PARAMETER && letgo_group_owner(&optimizer, &g->named)) {

@@ -18,6 +18,15 @@ const char *letgo_alone(char *buf, size_t size, const struct namegroup *g, bool 
 /* The same of containers that are no more than a part of what the program knows: a queue's, an iterator's. */
 const char *letgo_of_owner(char *buf, size_t size, const struct namegroup *g);
 
+/*
+ * Functions of which each has the one before it in a variable of its closure, as handlers of a signal that call what they replace:
+ * that variable. NULL: it is not kept so.
+ */
+const char *letgo_chain_of_functions(const struct namegroup *g);
+
+/* Its class: "TimerHandle". NULL: it is in no such container. */
+const char *letgo_owner_class(const struct namegroup *g);
+
 /* The same of an object that weakref.finalize() alone leads to: nothing of the program refers to it any more. NULL: it is another's. */
 const char *letgo_of_finalizer(const struct named *named);
 

@@ -60,17 +60,35 @@ bool modelkeeper_find(struct modelkeeper *k, const struct tfmt_census *c, uint32
 	return true;
 }
 
+/* The way to it; of an optimizer's state to its parameter. */
+static void find_parameter(struct objectway *w, const struct tfmt_census *c, uint32_t object)
+{
+	uint32_t state;
+
+	objectway_find(w, c, object);
+	state = objectway_state(w, c);
+	if (state)
+		objectway_find(w, c, (uint32_t)w->step[state]->number);
+}
+
+uint32_t modelkeeper_not_frozen(const struct tfmt_census *c, uint32_t object)
+{
+	struct objectway w;
+
+	find_parameter(&w, c, object);
+	for (uint32_t i = w.start; i < w.nr; i++)
+		if (w.step[i]->flags & TFMT_OBJECT_FREEZES_NOTHING)
+			return w.id[i];
+	return 0;
+}
+
 uint64_t modelkeeper_evaluated(const struct tfmt_census *c, uint32_t object)
 {
 	uint64_t evaluated = 0;
 	bool trains = false;
 	struct objectway w;
-	uint32_t state;
 
-	objectway_find(&w, c, object);
-	state = objectway_state(&w, c);
-	if (state)
-		objectway_find(&w, c, (uint32_t)w.step[state]->number);
+	find_parameter(&w, c, object);
 	for (uint32_t i = w.top; i < w.nr; i++) {
 		const struct tfmt_object_facts *o = w.step[i];
 

@@ -27,4 +27,10 @@ bool modelkeeper_find(struct modelkeeper *k, const struct tfmt_census *c, uint32
  */
 uint64_t modelkeeper_evaluated(const struct tfmt_census *c, uint32_t object);
 
+/*
+ * What leads to a parameter, its gradient or an optimizer's state of it, or is that parameter, and was to be frozen by an attribute
+ * that freezes nothing (TFMT_OBJECT_FREEZES_NOTHING): the outermost, an object of the census. 0: nothing was.
+ */
+uint32_t modelkeeper_not_frozen(const struct tfmt_census *c, uint32_t object);
+
 #endif

@@ -96,6 +96,18 @@ uint32_t modulename_mode(const struct names *n, const struct tfmt_instance *modu
 	return 0;
 }
 
+uint32_t modulename_modes(const struct names *n, const struct tfmt_instance *module)
+{
+	uint32_t flags = 0;
+
+	for (size_t i = 0; i < n->nr_censuses; i++) {
+		uint32_t object = object_of(&n->census[i], module);
+
+		flags |= object ? tfmt_census_object(n->census[i].census, object)->flags : 0;
+	}
+	return flags;
+}
+
 bool modulename_find(struct modulename *m, const struct names *n, const struct tfmt_instance *module, uint64_t first_ns,
 		     uint64_t outermost)
 {

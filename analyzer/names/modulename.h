@@ -34,6 +34,9 @@ bool modulename_find(struct modulename *m, const struct names *n, const struct t
 /* Whether a module trains or evaluates (enum tfmt_object_flags), by the latest census that has it; 0: none tells. */
 uint32_t modulename_mode(const struct names *n, const struct tfmt_instance *module);
 
+/* All that it has been in the censuses that know it. */
+uint32_t modulename_modes(const struct names *n, const struct tfmt_instance *module);
+
 /* The module that holds a block as its parameter or buffer, as a gradient or optimizer's state of one. */
 bool modulename_of_block(struct modulename *m, const struct names *n, const struct names_block *block, uint64_t moment);
 

@@ -43,6 +43,8 @@ void namegroups_add(struct namegroups *g, const struct named *named, unsigned ki
 	group->has_unhooked |= named && named->nr_others && !named->is_all_hooked;
 	group->bytes += bytes;
 	group->blocks += blocks;
+	group->shared += named && named->holders > 1 ? blocks : 0;
+	group->renamed += named && named->nr_others ? blocks : 0;
 	group->nodes += named ? named->nodes : 0;
 	group->unseen_bytes += named && named->own_bytes && named->own_bytes < bytes ? bytes - named->own_bytes : 0;
 	group->by_kind[kind % NAMEGROUPS_KINDS] += bytes;
@@ -77,6 +79,16 @@ void namegroups_release(struct namegroups *g)
 bool namegroup_is_of_views(const struct namegroup *g)
 {
 	return g->unseen_bytes > g->bytes / 2;
+}
+
+bool namegroup_is_shared(const struct namegroup *g)
+{
+	return g->shared > g->blocks / 2;
+}
+
+bool namegroup_has_others(const struct namegroup *g)
+{
+	return g->renamed > g->blocks / 2;
 }
 
 const struct namegroup *namegroups_most(const struct namegroups *g)

@@ -13,6 +13,8 @@ struct namegroup {
 	struct named named; /* of the largest of the blocks; keepers are its */
 	uint64_t largest_bytes;
 	uint64_t bytes, blocks;
+	uint64_t shared; /* blocks that something else holds as well */
+	uint64_t renamed; /* blocks that have another name as well */
 	uint64_t nodes; /* of autograd's that each of them leads to, all added up */
 	uint64_t unseen_bytes; /* of blocks of which all tensors are views: what none of them looks at */
 	uint64_t by_kind[NAMEGROUPS_KINDS]; /* the bytes */
@@ -40,6 +42,10 @@ const struct namegroup *namegroups_most(const struct namegroups *g);
 
 /* Are its tensors views, of less than half of what they keep? */
 bool namegroup_is_of_views(const struct namegroup *g);
+
+/* Does something else hold most of its blocks as well, or have most of them another name? One may be what a function works with just then. */
+bool namegroup_is_shared(const struct namegroup *g);
+bool namegroup_has_others(const struct namegroup *g);
 
 /* What a group is called: its block's name, of several their pattern. NULL: it has none. Valid as long as the groups. */
 const char *namegroup_text(const struct namegroup *g);

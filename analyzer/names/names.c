@@ -321,6 +321,7 @@ static void choose(struct named *out, const struct names_census *c, uint64_t siz
 		out->object = c->tensor[i].object;
 		out->use = use;
 		out->has_node = c->tensor[i].flags & TFMT_TENSOR_HAS_NODE;
+		out->is_in_graph = c->tensor[i].flags & TFMT_TENSOR_IN_GRAPH;
 		out->is_number = c->tensor[i].is_number;
 		out->holders = c->tensor[i].holders;
 		out->nodes = c->tensor[i].nodes;
@@ -329,9 +330,10 @@ static void choose(struct named *out, const struct names_census *c, uint64_t siz
 	out->own_bytes = own.is_unknown ? 0 : own.most;
 	out->nr_others = nr > TENSORS_ASKED ? nr - TENSORS_ASKED : 0;
 	if (texts.nr_members) {
-		bool is_base = out->own_bytes && out->own_bytes < size; /* of views: it goes with them */
+		/* Of a view its base, and of what has a graph what that saves: they go with it. */
+		bool is_own = out->has_node || (out->own_bytes && out->own_bytes < size);
 
-		out->nr_others += (uint32_t)texts.nr_members - 1 + (own.has_native && !is_base);
+		out->nr_others += (uint32_t)texts.nr_members - 1 + (own.has_native && !is_own);
 	}
 	out->is_all_hooked = out->nr_others && nr <= TENSORS_ASKED && are_all_hooked(c, first, nr);
 	textset_release(&texts);

@@ -85,6 +85,7 @@ struct named {
 	bool is_all_hooked; /* it has such, and on the way to each name there is a hook */
 	uint32_t holders;   /* as names_tensor has it */
 	enum objectname_use use;
+	bool is_in_graph; /* a graph begins with it, and a gradient will be summed up in it */
 	bool has_node; /* it has a grad_fn, and keeps all that it was computed of */
 	uint32_t nodes; /* as struct tfmt_tensor has it */
 	uint64_t own_bytes; /* most that any tensor of the block has of its own: of views the rest is kept in vain; 0: not known of all */

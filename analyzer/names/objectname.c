@@ -161,6 +161,8 @@ static void append_member(struct objectname *n, const struct objectway *w, uint3
 		return; /* as its holder */
 	else if (holder == TFMT_KIND_AUTOGRAD)
 		append_attribute(n, "saved");
+	else if (objectway_is_hooks_of_tensor(w, i))
+		append_both(n, ".<", "hooks", ">");
 	else if (!i || o->kind != TFMT_KIND_OTHER || strcmp(class_of(o), class_of(w->step[i - 1])) != 0) /* of a chain the first stands for all */
 		append_both(n, ".<", class_of(o), ">");
 }

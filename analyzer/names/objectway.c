@@ -81,6 +81,12 @@ bool objectway_is_thread_local(const struct objectway *w, uint32_t i)
 	return objectway_is_of_class(w, i, "_local");
 }
 
+bool objectway_is_hooks_of_tensor(const struct objectway *w, uint32_t i)
+{
+	return i && w->step[i]->kind == TFMT_KIND_DICT && w->step[i]->edge == TFMT_EDGE_MEMBER &&
+	       (w->step[i - 1]->kind == TFMT_KIND_TENSOR || w->step[i - 1]->kind == TFMT_KIND_PARAMETER);
+}
+
 /* A dict of dicts, one for each thread. */
 static bool is_of_threads(const struct objectway *w, uint32_t i)
 {

@@ -41,6 +41,9 @@ bool objectway_is_of_class(const struct objectway *w, uint32_t i, const char *na
 bool objectway_is_cache(const struct objectway *w, uint32_t i);
 bool objectway_is_thread_local(const struct objectway *w, uint32_t i);
 
+/* Is the step one of the two dicts of a tensor's hooks: for its gradient, and for when that was accumulated? They have no names. */
+bool objectway_is_hooks_of_tensor(const struct objectway *w, uint32_t i);
+
 /* Is the step a dict that a module calls so: _parameters? */
 bool objectway_is_own(const struct objectway *w, uint32_t i, const char *name);
 
