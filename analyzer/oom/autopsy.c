@@ -132,6 +132,7 @@ static void find_names(struct autopsy *a)
 		if (kepttensors_is_of_step(&a->moment, i))
 			namegroups_add(&a->names_kept[a->block[i].place], has_name ? &named : NULL, 0, life->size, 1);
 		a->block[i].is_native = has_name && named.name.root == ROOT_NATIVE;
+		a->block[i].is_detached = a->block[i].has_graph && has_name && !a->block[i].is_native && !named.has_node;
 		a->block[i].is_unseen = !has_name;
 		a->is_seen_now |= has_name && life->birth.ordinal >= a->step_ordinal;
 		if (has_name && named.has_node && named.name.root != ROOT_NATIVE &&
@@ -566,8 +567,10 @@ void autopsy_make(struct autopsy *a, const struct replay *m, const struct replay
 		autopsy_find_attempts(a);
 	ask_causes(a);
 	autopsy_rank(a);
-	if (a->nr_findings && a->finding[0].verdict == VERDICT_TOO_BIG)
+	if (a->nr_findings && a->finding[0].verdict == VERDICT_TOO_BIG && a->finding[0].kind != AUTOPSY_HELD) {
+		autopsy_say_idle(a, &a->finding[0]);
 		autopsy_say_trained(a, &a->finding[0]);
+	}
 	say_end(a);
 }
 

@@ -63,6 +63,7 @@ struct autopsy_finding {
 	bool has_some_in_use; /* what holds them is not to let go of all: it has others as well, which the program uses */
 	bool may_be_meant; /* nothing tells whether the program needs what it keeps */
 	bool is_awaited;   /* a backward pass is still to come for it: nothing is to be let go of before */
+	bool is_of_hooked; /* results of a module with a hook, which goes on to collect what is let go of */
 	bool has_site;
 	struct stack_frame site;
 	bool has_caller; /* the site is in an installed package, or in a model whose calls are the matter */

@@ -189,8 +189,10 @@ static bool is_never_fitting(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_say(f, SAID(never_fits, fact_bytes("bytes", f->bytes), fact_bytes("capacity", a->capacity),
 			    fact_if(*a->operation, fact_name("operation", a->operation))));
 	autopsy_evidence(f, SAID(never_fits_empty, fact_bytes("lacking", a->failure->asked - a->capacity)));
-	if (!a->failure->is_driver)
+	if (!a->failure->is_driver) {
 		autopsy_say_whole(a, f);
+		autopsy_say_logits(a, f);
+	}
 	return true;
 }
 
@@ -248,9 +250,12 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_say_line(a, f);
 		autopsy_say_models(a, f);
 		autopsy_say_largest(a, f);
+		autopsy_say_logits(a, f);
+		autopsy_say_split(a, f);
 		autopsy_say_recomputed(a, f);
 		autopsy_say_nested(a, f);
 		autopsy_say_doubles(a, f);
+		autopsy_say_open(a, f);
 	}
 	if (!a->failure->refused && a->failure->free_known && a->failure->free < a->failure->asked)
 		autopsy_evidence(f, SAID(limit_came_first, fact_bytes("free", a->failure->free)));

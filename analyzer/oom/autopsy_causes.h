@@ -54,6 +54,12 @@ bool autopsy_is_replaced(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding *f);
 
+/* Not causes: has no pass so far used what the line at hand saves for one, or is a model that trains in evaluation mode by now? (autopsy_graphs.c) */
+void autopsy_say_open(const struct autopsy *a, struct autopsy_finding *f);
+
+/* Not a cause: is a model there that the step has not called, and that is none of those it trains? */
+void autopsy_say_idle(const struct autopsy *a, struct autopsy_finding *f);
+
 /* Not a cause: is most of it for the training of a part of the model that is in evaluation mode? */
 void autopsy_say_trained(const struct autopsy *a, struct autopsy_finding *f);
 
@@ -101,6 +107,8 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f);
 void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f);
 void autopsy_say_alike(const struct autopsy *a, struct autopsy_finding *f);
 void autopsy_say_line(const struct autopsy *a, struct autopsy_finding *f);
+void autopsy_say_logits(const struct autopsy *a, struct autopsy_finding *f); /* in 16 bits: autopsy_logits.c */
+void autopsy_say_split(const struct autopsy *a, struct autopsy_finding *f);
 void autopsy_say_largest(const struct autopsy *a, struct autopsy_finding *f);
 
 /* Is the forward() of a class the program's own, or a package's, and was it called? Any two models are of PyTorch's own classes. */

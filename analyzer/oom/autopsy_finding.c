@@ -114,8 +114,12 @@ void autopsy_let_go(struct autopsy_finding *f)
 	else
 		said = SAID(let_go_advice, fact_name("code", code),
 			    fact_if(f->has_site && !has_hook, fact_site("site", is_called ? &f->caller : &f->site)), fact_bytes("bytes", bytes));
-	/* Who only evaluates needs no graph at all: no_grad() comes first. What waits for a backward pass cannot be detached. */
-	if (!strcmp(f->cause, "evaluation") || !strcmp(f->cause, "no_backward"))
+	/*
+	 * Who only evaluates needs no graph at all: no_grad() comes first. A loss that waits for a backward pass cannot be detached; it is
+	 * one number. And a hook goes on to collect what is let go of.
+	 */
+	if (!strcmp(f->cause, "evaluation") || (!strcmp(f->cause, "no_backward") && f->named->named.is_number) ||
+	    (f->is_of_hooked && !has_hook))
 		autopsy_advise(f, said);
 	else
 		autopsy_advise_first(f, said);

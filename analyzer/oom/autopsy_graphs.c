@@ -50,24 +50,42 @@ static const char *evaluating(const struct autopsy *a, uint32_t python_stack)
 	return found;
 }
 
-/* Was the outermost module that made this block in evaluation mode (model.eval()) when memory ran out? */
-static bool is_of_evaluation(const struct autopsy *a, size_t block)
+/* The outermost module whose call led to this stack. false: none did, or nothing is known of modules. */
+static bool find_outermost(struct tfmt_instance *outermost, const struct autopsy *a, uint32_t python_stack)
 {
 	const struct tfmt_reader *reader = a->device->process->reader;
-	struct tfmt_instance outermost = { 0 }, in;
+	struct tfmt_instance in;
 	struct tfmt_call call;
 
-	for (uint32_t id = autopsy_group(a, block)->python_stack; tfmt_reader_call(reader, id, &call); id = call.parent)
+	*outermost = (struct tfmt_instance){ 0 };
+	for (uint32_t id = python_stack; tfmt_reader_call(reader, id, &call); id = call.parent)
 		if (call.instance && tfmt_reader_instance(reader, call.instance, &in))
-			outermost = in;
-	return outermost.address && a->device->process->names &&
+			*outermost = in;
+	return outermost->address && a->device->process->names;
+}
+
+/* Was it in evaluation mode (model.eval()) when memory ran out? */
+static bool is_of_evaluation(const struct autopsy *a, size_t block)
+{
+	struct tfmt_instance outermost;
+
+	return find_outermost(&outermost, a, autopsy_group(a, block)->python_stack) &&
 	       modulename_mode(a->device->process->names, &outermost) & TFMT_OBJECT_EVALUATES;
+}
+
+/* And in training mode before? */
+static bool was_training(const struct autopsy *a, size_t block)
+{
+	struct tfmt_instance outermost;
+
+	return find_outermost(&outermost, a, autopsy_group(a, block)->python_stack) &&
+	       modulename_modes(a->device->process->names, &outermost) & TFMT_OBJECT_TRAINS;
 }
 
 /* The model evaluates, and keeps graphs: nobody will go back through them. */
 static bool is_in_evaluation_mode(const struct autopsy *a, struct autopsy_finding *f, const struct opengraphs *g)
 {
-	if (!is_of_evaluation(a, g->largest))
+	if (!is_of_evaluation(a, g->largest) || is_line_consumed(a, g->largest)) /* that line trains, in whatever mode */
 		return false;
 	f->bytes = g->bytes;
 	autopsy_at_call(a, f, g->largest);
@@ -142,6 +160,13 @@ static void add_fates(struct saved *of, uint32_t nr_stacks, const struct autopsy
 	}
 }
 
+static bool is_freed_unused(const struct autopsy *a, size_t i)
+{
+	const struct lives_fates *fates = autopsy_fates(a, i);
+
+	return fates && fates->nr[FATE_SHORT];
+}
+
 /*
  * Held by the graph alone, and of a stack of which all were freed before a backward pass began, at least one before each pass so far.
  * Several are held at once: what an operation needs for itself is there once.
@@ -159,6 +184,8 @@ static void find_unused(struct unused *u, const struct autopsy *a)
 
 			if (stack >= nr_stacks || !opengraphs_is_open(&a->moment, i) || !autopsy_is_held_by_graph(a, i) ||
 			    of[stack].nr_used || of[stack].nr_unused < a->failure->nr_begun)
+				continue;
+			if (!is_freed_unused(a, i)) /* of its own shape as well: layers after one another have one stack */
 				continue;
 			of[stack].nr_held += counts;
 			if (counts || of[stack].nr_held < OPEN_CALLS_MIN)
@@ -232,6 +259,98 @@ bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_evidence(f, SAID(evaluation_calls, fact_count("calls", g->nr_calls)));
 	autopsy_advise(f, SAID(evaluation_advice, fact_bytes("bytes", g->bytes)));
 	return true;
+}
+
+/* Have backward passes gone through what this module made, whoever called it? */
+static bool is_module_used(const struct autopsy *a, const struct tfmt_instance *module)
+{
+	const struct books *books = a->device->process->books;
+	const struct lives *lives = a->device->process->lives;
+	struct tfmt_instance outermost;
+
+	for (uint32_t i = 0; i < books_nr_groups(books) && i < lives->nr_fates; i++) {
+		const struct group *g = books_group(books, i);
+
+		if (g->tensor && g->device == a->device->ordinal && lives->fates[i].nr[FATE_INTO_PASS] &&
+		    find_outermost(&outermost, a, g->python_stack) && outermost.address == module->address)
+			return true;
+	}
+	return false;
+}
+
+/* Or through what this line called? */
+static bool is_line_used(const struct autopsy *a, const struct stack_frame *line)
+{
+	const struct books *books = a->device->process->books;
+	const struct lives *lives = a->device->process->lives;
+	struct stack_frame outer;
+
+	for (uint32_t i = 0; i < books_nr_groups(books) && i < lives->nr_fates; i++) {
+		const struct group *g = books_group(books, i);
+
+		if (g->tensor && g->device == a->device->ordinal && lives->fates[i].nr[FATE_INTO_PASS] &&
+		    autopsy_outer_line(a, g->python_stack, line, &outer))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What has been trained computes something else here: the innermost line that all open graphs have in common, and that no pass has
+ * gone back to, where passes have used the same model, or the same code. A further model may be trained by what follows.
+ */
+static bool find_open_line(struct stack_frame *line, const struct autopsy *a)
+{
+	uint32_t *stack = heap_alloc(a->categories.nr_blocks + 1, sizeof(*stack));
+	struct tfmt_instance outermost;
+	struct stack_frame inner;
+	bool found, is_used;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		if (opengraphs_is_open(&a->moment, i) && a->block[i].has_graph)
+			stack[nr++] = autopsy_group(a, i)->python_stack;
+	found = nr && autopsy_common_line(a, stack, nr, line);
+	if (found && find_outermost(&outermost, a, stack[0]))
+		is_used = is_module_used(a, &outermost);
+	else
+		is_used = found && is_line_used(a, &a->place[a->block[a->patterns.open.largest].place].frame);
+	while (found && is_used && is_line_used(a, line)) {
+		inner = *line;
+		found = autopsy_outer_line(a, stack[0], &inner, line);
+	}
+	free(stack);
+	return found && is_used;
+}
+
+void autopsy_say_open(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct opengraphs *g = &a->patterns.open;
+	struct fact bytes = fact_bytes("bytes", g->bytes), asked = fact_bytes("asked", a->failure->asked);
+	struct stack_frame line;
+
+	if (!g->nr_blocks || 2 * g->bytes <= a->failure->allocated)
+		return;
+	if (!a->failure->nr_begun) {
+		if (!is_of_evaluation(a, g->largest))
+			return;
+		f->bytes = g->bytes;
+		autopsy_at_call(a, f, g->largest);
+		autopsy_say(f, SAID(open_in_evaluation, bytes, asked));
+		autopsy_advise_first(f, SAID(evaluation_advice, bytes));
+	} else if (is_line_consumed(a, g->largest) && is_of_evaluation(a, g->largest) && was_training(a, g->largest)) {
+		f->bytes = g->bytes;
+		autopsy_at_call(a, f, g->largest);
+		autopsy_say(f, SAID(trains_in_evaluation, bytes, asked));
+		autopsy_advise_first(f, SAID(train_mode_advice, NO_FACTS));
+	} else if (!g->is_consumed && !is_line_consumed(a, g->largest) && find_open_line(&line, a)) {
+		f->bytes = g->bytes;
+		autopsy_at_call(a, f, g->largest);
+		f->site = line;
+		f->has_site = true;
+		autopsy_say(f, SAID(open_since_pass, bytes, asked));
+		autopsy_advise_first(f, SAID(open_advice, fact_site("site", &line), bytes));
+	}
 }
 
 bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding *f)

@@ -62,15 +62,25 @@ static bool is_kept(const struct autopsy *a, size_t i, keeps_fn *keeps)
 	return kepttensors_is_of_step(&a->moment, i) && keeps(&a->moment, &a->patterns.kept[a->block[i].place]);
 }
 
-/* Do the tensors with a graph that steps have left lie close to each other, as those that a graph keeps? */
+/*
+ * Do the tensors with a graph that steps have left lie close to each other, as those that a graph keeps? So do outputs that a hook
+ * collects: not where censuses have seen that objects of Python's hold most of them, and lead to no graph.
+ */
 static bool are_of_graphs(const struct autopsy *a)
 {
 	struct keptgraph g = { 0 };
+	uint64_t bytes = 0, detached = 0;
 
-	for (size_t i = 0; i < a->categories.nr_blocks; i++)
-		if (a->block[i].has_graph && is_kept(a, i, kepttensors_are_kept_on))
-			keptgraph_add(&g, a->categories.block[i].step, a->categories.block[i].life.birth.nr_forwards);
-	return keptgraph_is(&g);
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (!a->block[i].has_graph || !is_kept(a, i, kepttensors_are_kept_on))
+			continue;
+		keptgraph_add(&g, b->step, b->life.birth.nr_forwards);
+		bytes += b->life.size;
+		detached += a->block[i].is_detached ? b->life.size : 0;
+	}
+	return keptgraph_is(&g) && 2 * detached <= bytes;
 }
 
 /* Have censuses seen that autograd has them? No object of Python's holds more than half of what steps have left. */
@@ -177,13 +187,13 @@ struct passed_by {
 	size_t largest;
 };
 
-/* Forward made it for backward, a whole pass followed, and no pass has ever ended such a block. */
+/* Forward made it for backward, a whole pass followed, and no pass has ever ended such a block; nor is it a result without its graph. */
 static bool is_passed_by(const struct autopsy *a, size_t i)
 {
 	const struct lives_fates *fates = autopsy_fates(a, i);
 	uint32_t nr_whole = a->failure->nr_begun - (a->failure->phase == PHASE_BACKWARD);
 
-	return a->block[i].has_graph && a->categories.block[i].life.birth.nr_begun < nr_whole &&
+	return a->block[i].has_graph && !a->block[i].is_detached && a->categories.block[i].life.birth.nr_begun < nr_whole &&
 	       !(fates && fates->nr[FATE_INTO_PASS]);
 }
 
@@ -490,16 +500,20 @@ static bool is_hooked(const struct autopsy *a, size_t place)
 static void say_leak(const struct autopsy *a, struct autopsy_finding *f, size_t best, keeps_fn *keeps)
 {
 	const struct kepttensors *k = &a->patterns.kept[best];
+	bool are_results = 2 * k->graph_blocks >= k->blocks && !are_of_graphs(a);
 	enum frame_kind kind;
 
 	say_kept(f, k);
 	say_places(a, f, keeps);
-	if (2 * k->graph_blocks >= k->blocks && !are_of_graphs(a))
-		autopsy_evidence(f, is_hooked(a, best) ? SAID(results_of_hooked_module, NO_FACTS) : SAID(results_of_autograd, NO_FACTS));
+	f->is_of_hooked = are_results && is_hooked(a, best);
+	if (are_results)
+		autopsy_evidence(f, f->is_of_hooked ? SAID(results_of_hooked_module, NO_FACTS) : SAID(results_of_autograd, NO_FACTS));
 	kind = say_kind(a, f, best);
 	autopsy_say_shapes(a, f, best);
 	if (kind != FRAME_PLAIN && kind != FRAME_HOOK) /* backward needs it */
 		autopsy_advise(f, SAID(context_advice, fact_bytes("less", f->bytes)));
+	else if (f->is_of_hooked)
+		autopsy_advise(f, SAID(hooked_advice, fact_bytes("less", f->bytes)));
 	else
 		autopsy_advise(f, SAID(not_kept_advice, fact_bytes("less", f->bytes)));
 }

@@ -13,6 +13,7 @@
 #include "analyzer/stacks/element.h"
 
 #define INT64 4
+#define FLOAT32 6
 #define FLOAT64 7
 #define COMPLEX128 10
 
@@ -127,6 +128,23 @@ bool autopsy_is_uncontracted(const struct autopsy *a)
 	       tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked) && asked.nr_dims > 3;
 }
 
+/* Weights in float32 of a program that has run no backward pass: to compute with them 16 bits are enough. */
+static void advise_half(const struct autopsy *a, struct autopsy_finding *f)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (b->category == CATEGORY_GRADIENT || b->category == CATEGORY_OPTIMIZER_STATE)
+			return;
+		if (b->category == CATEGORY_PARAMETER && a->block[i].is_shaped && a->block[i].shape.element_type == FLOAT32)
+			bytes += b->life.size;
+	}
+	if (!a->failure->nr_begun && bytes / 2 >= a->lacking && autopsy_matters(a, bytes))
+		autopsy_advise(f, SAID(half_weights_advice, fact_bytes("saved", bytes / 2)));
+}
+
 void autopsy_advise_narrower(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct wide w;
@@ -146,6 +164,7 @@ void autopsy_advise_narrower(const struct autopsy *a, struct autopsy_finding *f)
 			autopsy_advise(f, said);
 		}
 	}
+	advise_half(a, f);
 	if (w.integers / 2 >= a->lacking && autopsy_matters(a, w.integers))
 		autopsy_advise(f, SAID(integers_advice, fact_site("site", line_of_wide(a, w.largest_integer)), fact_bytes("bytes", w.integers),
 				       fact_bytes("saved", w.integers - w.integers / 8)));
@@ -345,6 +364,88 @@ void autopsy_say_largest(const struct autopsy *a, struct autopsy_finding *f)
 			    fact_bytes("allocated", a->failure->allocated), fact_bytes("asked", a->failure->asked)));
 	autopsy_evidence(f, SAID(largest_is, fact_name("shape", shape_text(shape, &a->block[largest].shape))));
 	autopsy_advise_parts(a, f, bytes, 0);
+}
+
+/* ---- rows that are there in one tensor, and again in parts of it ------------------------------- */
+
+/* Data, that no model or optimizer has. */
+static bool is_data(const struct autopsy *a, size_t i)
+{
+	return a->block[i].is_shaped && !a->block[i].has_graph && moment_is_passing(a->categories.block[i].category);
+}
+
+/* Rows of the same kind as those of a tensor: all of its shape but the first dimension. */
+static bool has_such_rows(const struct tfmt_shape *s, const struct tfmt_shape *of)
+{
+	return s->nr_dims == of->nr_dims && of->nr_dims >= 2 && s->element_type == of->element_type &&
+	       !memcmp(s->dims + 1, of->dims + 1, (of->nr_dims - 1) * sizeof(*of->dims));
+}
+
+struct part {
+	uint64_t rows;
+	size_t block;
+};
+
+static int by_rows(const void *va, const void *vb)
+{
+	const struct part *a = va, *b = vb;
+
+	return (a->rows < b->rows) - (a->rows > b->rows);
+}
+
+/* Tensors made after it, of fewer rows each, that have as many as it together; the largest first. Returns how many; 0: there are none. */
+static size_t find_parts(struct part *part, const struct autopsy *a, size_t whole)
+{
+	const struct tfmt_shape *of = &a->block[whole].shape;
+	uint64_t rows = 0;
+	size_t nr = 0, taken = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+
+		if (is_data(a, i) && has_such_rows(s, of) && s->dims[0] < of->dims[0] &&
+		    a->categories.block[i].life.birth.ordinal > a->categories.block[whole].life.birth.ordinal)
+			part[nr++] = (struct part){ s->dims[0], i };
+	}
+	qsort(part, nr, sizeof(*part), by_rows);
+	for (size_t i = 0; i < nr && rows < of->dims[0]; i++) {
+		if (rows + part[i].rows > of->dims[0])
+			continue;
+		rows += part[i].rows;
+		part[taken++] = part[i];
+	}
+	return rows == of->dims[0] ? taken : 0;
+}
+
+void autopsy_say_split(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct part *part = heap_alloc(a->categories.nr_blocks + 1, sizeof(*part));
+	size_t whole = 0, nr = 0;
+	char shape[SHAPE_TEXT_MAX];
+	struct named named;
+	bool has_name;
+
+	for (size_t i = 0; i < a->categories.nr_blocks && !nr; i++) {
+		whole = i;
+		if (is_data(a, i) && autopsy_matters(a, a->categories.block[i].life.size))
+			nr = find_parts(part, a, i);
+	}
+	if (nr >= 2) {
+		uint64_t bytes = a->categories.block[whole].life.size;
+		struct fact site = fact_site("site", &a->place[a->block[part[0].block].place].frame);
+
+		has_name = namedblocks_name(&named, a->device->process, &a->categories.block[whole].life, LIVES_OOM);
+		f->bytes = bytes;
+		f->has_holder = has_name;
+		autopsy_at_place(a, f, a->block[whole].place);
+		autopsy_say(f, SAID(rows_are_twice, fact_bytes("bytes", bytes), fact_count("tensors", nr), site,
+				    fact_name("shape", shape_text(shape, &a->block[whole].shape)), fact_bytes("asked", a->failure->asked)));
+		if (has_name)
+			autopsy_advise_first(f, SAID(split_advice, fact_name("holder", named.name.text), site, fact_bytes("bytes", bytes)));
+		else
+			autopsy_advise_first(f, SAID(split_unnamed_advice, site, fact_bytes("bytes", bytes)));
+	}
+	free(part);
 }
 
 /* What one checkpoint() has recomputed for the pass at hand. */

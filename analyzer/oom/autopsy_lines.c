@@ -205,6 +205,22 @@ bool autopsy_common_line(const struct autopsy *a, const uint32_t *python_stacks,
 	return nr_common;
 }
 
+bool autopsy_outer_line(const struct autopsy *a, uint32_t python_stack, const struct stack_frame *from, struct stack_frame *line)
+{
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
+	struct stack stack = { 0 };
+	uint32_t i, nr;
+
+	stack_expand(&stack, &source, python_stack, 0);
+	nr = keep_program(&stack);
+	for (i = nr; i > 0 && !sourceline_is_same_call(&stack.frame[i - 1], from); i--)
+		;
+	if (i > 1)
+		*line = stack.frame[i - 2];
+	stack_release(&stack);
+	return i > 1;
+}
+
 bool autopsy_line_of(const struct autopsy *a, uint32_t python_stack, const struct objectname *variable, struct stack_frame *line)
 {
 	struct stack_source source = replay_stack_source(a->replay, a->device->process);

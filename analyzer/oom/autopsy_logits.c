@@ -126,20 +126,27 @@ static void find_logits(struct logits *l, const struct autopsy *a)
 }
 
 /* Half of what was there and asked for, and no layer's features: what takes in so many is not the last. */
-static bool are_most(const struct logits *l, const struct autopsy *a)
+static bool are_most(const struct logits *l, const struct autopsy *a, uint64_t bytes)
 {
-	return 2 * (l->wide + l->asked) > a->failure->allocated + a->failure->asked &&
-	       !vocabulary_is_taken_in(&a->moment, l->vocabulary);
+	return 2 * bytes > a->failure->allocated + a->failure->asked && !vocabulary_is_taken_in(&a->moment, l->vocabulary);
 }
 
 static void say_logits(struct autopsy_finding *f, const struct logits *l)
 {
 	struct fact asked = fact_bytes("asked", l->asked), upcast = fact_flag("are_upcast", l->are_upcast);
+	struct fact rows = fact_count("rows", l->rows), vocabulary = fact_count("vocabulary", l->vocabulary);
 
 	if (l->wide)
-		autopsy_say(f, SAID(logits_are_wide, fact_bytes("wide", l->wide), fact_if(l->asked, asked), upcast));
+		autopsy_say(f, SAID(logits_are_wide, rows, vocabulary, fact_bytes("wide", l->wide), fact_if(l->asked, asked), upcast));
 	else
-		autopsy_say(f, SAID(logits_were_asked, asked, upcast));
+		autopsy_say(f, SAID(logits_were_asked, rows, vocabulary, asked, upcast));
+}
+
+static struct said say_parts(const struct logits *l, uint64_t bytes)
+{
+	struct fact parts = fact_count("parts", AUTOPSY_PARTS), saved = fact_bytes("saved", bytes - bytes / AUTOPSY_PARTS);
+
+	return l->have_graph ? SAID(logits_advice, parts, saved) : SAID(logits_needed_advice, parts, saved);
 }
 
 /*
@@ -148,13 +155,12 @@ static void say_logits(struct autopsy_finding *f, const struct logits *l)
  */
 bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
 {
-	struct fact parts = fact_count("parts", AUTOPSY_PARTS), saved;
 	struct logits l;
 
 	find_logits(&l, a);
 	f->bytes = l.wide + l.asked;
 	if (!f->bytes || !autopsy_matters(a, f->bytes) || !vocabulary_has_words(&a->moment, l.vocabulary) ||
-	    (!l.are_upcast && !are_most(&l, a)))
+	    (!l.are_upcast && !are_most(&l, a, f->bytes)))
 		return false;
 	if (!l.are_upcast)
 		f->kind = AUTOPSY_NEED;
@@ -163,9 +169,26 @@ bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
 	else
 		autopsy_at_request(a, f);
 	say_logits(f, &l);
-	autopsy_evidence(f, SAID(logits_rows, fact_count("rows", l.rows), fact_count("vocabulary", l.vocabulary),
-				 fact_bytes("half", 2 * l.rows * l.vocabulary)));
-	saved = fact_bytes("saved", f->bytes - f->bytes / AUTOPSY_PARTS);
-	autopsy_advise(f, l.have_graph ? SAID(logits_advice, parts, saved) : SAID(logits_needed_advice, parts, saved));
+	autopsy_evidence(f, SAID(logits_rows, fact_bytes("half", 2 * l.rows * l.vocabulary)));
+	f->of_batch &= l.have_graph; /* else they are of positions that nobody asks for, however large the batch */
+	autopsy_advise(f, say_parts(&l, f->bytes));
 	return true;
+}
+
+void autopsy_say_logits(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct tfmt_shape asked;
+	struct logits l;
+
+	if (!a->failure->shape || !tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked) || !is_half(&asked))
+		return;
+	find_logits(&l, a);
+	if (!is_over(&l, &asked) || !vocabulary_has_words(&a->moment, l.vocabulary) || !are_most(&l, a, a->failure->asked))
+		return;
+	f->bytes = a->failure->asked;
+	autopsy_at_request(a, f);
+	autopsy_say(f, SAID(logits_in_half, fact_count("rows", moment_elements(&asked, asked.nr_dims - 1)),
+			    fact_count("vocabulary", l.vocabulary), fact_bytes("asked", a->failure->asked)));
+	autopsy_drop_evidence(f, SAY_line_is_kept);
+	autopsy_advise_first(f, say_parts(&l, f->bytes));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Causes: models that nothing but weakref.finalize() leads to, or the cache of torch.autocast(). Not causes: that many models of one
- * class hold more than any line, as of a population or of one for each customer; that modules of a kind are nested in one another,
- * as adapters around adapters.
+ * class hold more than any line, as of a population or of one for each customer; that one is there which the step has not called; that
+ * modules of a kind are nested in one another, as adapters around adapters.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -20,6 +20,7 @@ struct model {
 	uint64_t bytes;		/* of its parameters and buffers, their gradients and optimizer state */
 	size_t largest;		/* block of a parameter or buffer */
 	bool is_own;		/* it is one */
+	bool is_trained;	/* it has gradients or state */
 };
 
 static int by_address(const void *va, const void *vb)
@@ -50,7 +51,7 @@ static bool find_model(struct model *m, const struct autopsy *a, size_t i)
 	modelkeeper_find(&k, named.census->census, named.object);
 	if (k.parameter)
 		modelkeeper_find(&k, named.census->census, k.parameter);
-	*m = (struct model){ k.outermost, k.class_name, b->life.size, i, is_own };
+	*m = (struct model){ k.outermost, k.class_name, b->life.size, i, is_own, !is_own };
 	return k.outermost && (!is_own || k.name.root != ROOT_NATIVE);
 }
 
@@ -71,6 +72,7 @@ static size_t find_models(struct model *model, const struct autopsy *a)
 			continue;
 		}
 		last->bytes += model[i].bytes;
+		last->is_trained |= model[i].is_trained;
 		if (model[i].is_own > last->is_own || (model[i].is_own == last->is_own && block[model[i].largest].life.size >
 											  block[last->largest].life.size)) {
 			last->largest = model[i].largest;
@@ -186,6 +188,68 @@ void autopsy_say_models(const struct autopsy *a, struct autopsy_finding *f)
 			autopsy_advise(f, SAID(models_stacked_advice, fact_name("holder", holder),
 					       fact_site("site", &a->place[a->block[largest].place].frame), fact_bytes("bytes", bytes)));
 		autopsy_advise(f, SAID(models_alike_advice, fact_bytes("each", bytes / nr)));
+	}
+	free(model);
+}
+
+/* ---- a model that is there and not called ------------------------------------------------------ */
+
+/* Where the step at hand begins; the first has all before it as well, and begins with the first of its tensors that is still there. */
+static uint64_t begin_of_step(const struct autopsy *a)
+{
+	uint64_t begin = UINT64_MAX;
+
+	for (size_t i = 0; a->step == 1 && i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (moment_is_passing(b->category) && b->category != CATEGORY_WORKSPACE && b->life.birth.ordinal < begin)
+			begin = b->life.birth.ordinal;
+	}
+	return a->step == 1 ? begin : a->step_ordinal;
+}
+
+/* Called, but not by the step at hand, of which forward is over. */
+static bool is_idle(const struct autopsy *a, const struct model *m, uint64_t begin)
+{
+	uint64_t call = modulepaths_latest_call(a->device->process->modulepaths, m->address);
+
+	return !m->is_trained && call && call < begin;
+}
+
+/* Is one of the same class in use? Then it may be its average, or what it was before, which is there for it. */
+static bool is_copy(const struct autopsy *a, const struct model *model, size_t nr, const struct model *of, uint64_t begin)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (!strcmp(model[i].class_name, of->class_name) && !is_idle(a, &model[i], begin))
+			return true;
+	return false;
+}
+
+void autopsy_say_idle(const struct autopsy *a, struct autopsy_finding *f)
+{
+	bool is_after_forward = a->failure->phase == PHASE_BACKWARD || a->failure->phase == PHASE_OPTIMIZER;
+	const struct model *idle = NULL;
+	char holder[OBJECTNAME_MAX];
+	struct model *model;
+	uint64_t begin;
+	size_t nr;
+
+	if (!a->device->process->names || !a->device->process->modulepaths || !a->step || !is_after_forward)
+		return;
+	model = heap_alloc(a->categories.nr_blocks + 1, sizeof(*model));
+	nr = find_models(model, a);
+	begin = begin_of_step(a);
+	for (size_t i = 0; i < nr; i++)
+		if (is_idle(a, &model[i], begin) && (!idle || model[i].bytes > idle->bytes) && !is_copy(a, model, nr, &model[i], begin))
+			idle = &model[i];
+	if (idle && autopsy_matters(a, idle->bytes)) {
+		f->bytes = idle->bytes;
+		autopsy_at_making(a, f, idle->largest);
+		autopsy_say(f, SAID(model_is_idle, fact_bytes("bytes", idle->bytes), fact_name("class", idle->class_name),
+				    fact_bytes("asked", a->failure->asked)));
+		f->has_holder = autopsy_say_holder(holder, a, f, idle->largest, idle->largest);
+		if (f->has_holder)
+			autopsy_advise_first(f, SAID(idle_model_advice, fact_name("holder", holder), fact_bytes("bytes", idle->bytes)));
 	}
 	free(model);
 }

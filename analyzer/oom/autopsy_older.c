@@ -42,6 +42,7 @@ struct older {
 	uint32_t nr_models;
 	size_t state; /* a block that an optimizer keeps for one of their parameters, if has_state */
 	bool has_state;
+	bool by_calls; /* that it is of one kind with the newest, the calls that made both tell alone */
 };
 
 /* Those that a census has seen: what else is a parameter by its life alone is left out. */
@@ -171,13 +172,25 @@ bool autopsy_has_own_forward(const struct autopsy *a, const char *class_name)
 	return false;
 }
 
-/* Has the newest a model of the same class, of the program's own? Its shapes may be others, as where sizes are tried. */
-static bool is_of_newest_class(const struct older *o, const struct autopsy *a, const struct parameter *of)
+/* Where a parameter was made, whatever instances its calls were of. */
+static uint32_t calls_of(const struct autopsy *a, const struct parameter *p)
 {
-	for (size_t i = o->nr; i-- > 0 && o->parameter[i].making == o->latest;)
-		if (!strcmp(o->parameter[i].class_name, of->class_name))
-			return *of->class_name && autopsy_has_own_forward(a, of->class_name);
-	return false;
+	return tfmt_reader_plain_stack(a->device->process->reader, autopsy_group(a, p->block)->python_stack);
+}
+
+/*
+ * Has the newest a model of the same class, of the program's own, or of PyTorch's and made by the same calls? Its shapes may be
+ * others, as where sizes are tried.
+ */
+static bool is_of_newest_class(struct older *o, const struct autopsy *a, const struct parameter *of)
+{
+	bool is_own = autopsy_has_own_forward(a, of->class_name), is = false;
+
+	for (size_t i = o->nr; *of->class_name && !is && i-- > 0 && o->parameter[i].making == o->latest;)
+		is = !strcmp(o->parameter[i].class_name, of->class_name) &&
+		     (is_own || calls_of(a, &o->parameter[i]) == calls_of(a, of));
+	o->by_calls |= is && !is_own;
+	return is;
 }
 
 /* ---- is it done with? -------------------------------------------------------------------------- */
@@ -227,7 +240,7 @@ static bool is_another(const struct older *o, const struct autopsy *a, const str
 			    !has_function(a, autopsy_group(a, largest->block)->python_stack, "deepcopy"));
 }
 
-static bool is_made_again(const struct older *o, const struct autopsy *a, uint32_t making, const struct parameter *of)
+static bool is_made_again(struct older *o, const struct autopsy *a, uint32_t making, const struct parameter *of)
 {
 	struct shapes old = shapes_of(o, making, of ? &of->model : NULL, 0);
 	bool is = has_all(&old, &o->newest, o->is_being_made);
@@ -319,6 +332,7 @@ static void add_rest(struct older *o, const struct autopsy *a)
 
 static bool find_older(struct older *o, const struct autopsy *a)
 {
+	struct autopsy_finding attempt = { .bytes = 0 };
 	bool is_in_use = false;
 	uint64_t since;
 
@@ -332,6 +346,9 @@ static bool find_older(struct older *o, const struct autopsy *a)
 	for (uint32_t making = o->latest; making-- > 0 && !is_in_use;)
 		take_making(o, a, making, &since, &is_in_use);
 	add_rest(o, a);
+	/* Layers that are loaded one by one are made by the same calls, too. And of an attempt that failed more is known. */
+	if (o->by_calls && (!o->has_state || autopsy_is_held_attempt(a, &attempt)))
+		return false;
 	return o->nr_models && !is_in_use;
 }
 

@@ -212,7 +212,10 @@ bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f)
 		f->bytes = most->bytes;
 		f->may_be_meant = may_be_meant(a, (size_t)(most - of));
 		autopsy_at_call(a, f, most->largest);
-		autopsy_say(f, SAID(outputs_are_kept, fact_bytes("bytes", most->bytes)));
+		if (a->categories.block[most->largest].module)
+			autopsy_say(f, SAID(outputs_are_kept, fact_bytes("bytes", most->bytes)));
+		else
+			autopsy_say(f, SAID(results_are_kept, fact_bytes("bytes", most->bytes)));
 		autopsy_evidence(f, SAID(outputs_of_line, fact_count("tensors", most->nr),
 					 fact_bytes("each", most->bytes / most->nr), fact_count("batches", nr_batches)));
 		say_end(a, f);
@@ -367,6 +370,26 @@ static bool is_made_ahead(const struct autopsy *a, struct autopsy_finding *f, co
 }
 
 /*
+ * Where there is no model, by objects of Python's own library that wait (timers, tasks, queues), or by functions that replace each
+ * other. No program keeps results there.
+ */
+static bool is_kept_by_library(const struct autopsy *a, struct autopsy_finding *f, const struct autopsy_place *place)
+{
+	const char *class = letgo_owner_class(place->named), *variable = letgo_chain_of_functions(place->named);
+	struct fact bytes = fact_bytes("bytes", place->bytes), tensors = fact_count("tensors", place->blocks);
+	const struct modulepaths *paths = a->device->process->modulepaths;
+
+	if ((!class && !variable) || a->failure->nr_begun || (paths && paths->nr_paths) || groupkeeper_is_full(place->named))
+		return false;
+	f->bytes = place->bytes;
+	autopsy_at_place(a, f, 0);
+	autopsy_say(f, class ? SAID(library_keeps, bytes, tensors, fact_name("class", class))
+			     : SAID(chain_keeps, bytes, tensors, fact_name("variable", variable)));
+	autopsy_advise(f, SAID(calls_keep_advice, fact_bytes("bytes", place->bytes)));
+	return true;
+}
+
+/*
  * Tensors of one line that take most of the memory, made anew by the step at hand or where neither steps nor calls of the model tell
  * what is new, and censuses show that what keeps them gets ever more entries: hooks that pile up, requests that nobody ends.
  */
@@ -378,7 +401,7 @@ bool autopsy_is_kept_in_growing(const struct autopsy *a, struct autopsy_finding 
 
 	if (!has_most(a, place))
 		return false;
-	if (is_made_ahead(a, f, place))
+	if (is_made_ahead(a, f, place) || is_kept_by_library(a, f, place))
 		return true;
 	/* What calls of the model keep is told by these, and an error by itself. */
 	if (!a->failure->nr_begun && (!is_called_by_layers(a) || groupkeeper_around(&k, place->named, TFMT_KIND_EXCEPTION)))

@@ -9,6 +9,7 @@
 #include "analyzer/modules/modulepaths.h"
 #include "analyzer/names/modelkeeper.h"
 #include "analyzer/names/modulename.h"
+#include "analyzer/names/objectway.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/oom/oom_thresholds.h"
@@ -117,11 +118,87 @@ void autopsy_find_parts(struct autopsy *a)
 	free(bytes);
 }
 
-/* ---- a part of the model that evaluates, and is trained ---------------------------------------- */
+/* ---- modules whose parameters an optimizer has ------------------------------------------------- */
+
+struct update {
+	uint64_t module;	 /* address */
+	bool is_updated;  /* an optimizer has parameters of it, or of modules in it */
+	bool is_in_graph; /* a graph begins with one of those: they need a gradient */
+};
+
+struct updates {
+	struct update *update;
+	size_t nr, room;
+	bool has_updated;
+};
+
+static struct update *update_of(struct updates *o, uint64_t module)
+{
+	for (size_t i = 0; i < o->nr; i++)
+		if (o->update[i].module == module)
+			return &o->update[i];
+	o->update = heap_grow(o->update, &o->room, o->nr + 1, sizeof(*o->update));
+	o->update[o->nr] = (struct update){ .module = module };
+	return &o->update[o->nr++];
+}
+
+static void add_updates(struct updates *o, const struct objectway *w, bool is_in_graph)
+{
+	bool is_updated = w->step[w->nr - 1]->flags & TFMT_OBJECT_UPDATED;
+
+	for (uint32_t i = w->top; i < w->nr; i++) {
+		struct update *one = w->step[i]->kind == TFMT_KIND_MODULE ? update_of(o, w->step[i]->address) : NULL;
+
+		if (!one)
+			continue;
+		one->is_updated |= is_updated;
+		one->is_in_graph |= is_in_graph;
+		o->has_updated |= is_updated;
+	}
+}
+
+static void find_updates(struct updates *o, const struct autopsy *a)
+{
+	struct objectway w;
+	struct named named;
+
+	*o = (struct updates){ 0 };
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		if (a->categories.block[i].category != CATEGORY_PARAMETER ||
+		    !namedblocks_name(&named, a->device->process, &a->categories.block[i].life, LIVES_OOM))
+			continue;
+		objectway_find(&w, named.census->census, named.object);
+		if (w.nr && w.step[w.nr - 1]->kind == TFMT_KIND_PARAMETER)
+			add_updates(o, &w, named.is_in_graph);
+	}
+}
+
+/* Has an optimizer parameters, but none of this module's? Where none has any of a module's they are copies, as of sharded ones. */
+static bool is_left_out(const struct updates *o, uint64_t module)
+{
+	for (size_t i = 0; o->has_updated && i < o->nr; i++)
+		if (o->update[i].module == module)
+			return !o->update[i].is_updated;
+	return false;
+}
+
+static bool needs_gradient(const struct updates *o, uint64_t module)
+{
+	for (size_t i = 0; i < o->nr; i++)
+		if (o->update[i].module == module)
+			return o->update[i].is_in_graph;
+	return false;
+}
+
+/* ---- a part of the model that evaluates or that no optimizer has, and is trained ----------------- */
+
+/* By what it is told that a part is not to be trained. */
+enum told_by { BY_MODE, BY_OPTIMIZERS };
 
 struct trained {
 	uint64_t module; /* address */
 	uint64_t graphs, gradients, state;
+	bool calls_others; /* a layer that evaluates by itself, as normalisation does that is to stay as it is, is no part */
 };
 
 struct trained_parts {
@@ -132,10 +209,10 @@ struct trained_parts {
 /* Of a stack's modules. */
 struct calls {
 	uint64_t innermost, outermost;
-	uint64_t evaluated; /* the outermost that evaluates within one that trains, and calls others; 0: none */
+	uint64_t part[2];   /* by enum told_by: the outermost that evaluates within one that trains, or is left out; 0: none */
 };
 
-static struct calls calls_of(const struct autopsy *a, uint32_t python_stack)
+static struct calls calls_of(const struct autopsy *a, const struct updates *o, uint32_t python_stack)
 {
 	const struct tfmt_reader *reader = a->device->process->reader;
 	struct calls of = { 0 };
@@ -153,15 +230,15 @@ static struct calls calls_of(const struct autopsy *a, uint32_t python_stack)
 		if (mode & TFMT_OBJECT_EVALUATES)
 			evaluates = on.address;
 		if (mode & TFMT_OBJECT_TRAINS && evaluates)
-			of.evaluated = evaluates;
+			of.part[BY_MODE] = evaluates;
+		if (is_left_out(o, on.address))
+			of.part[BY_OPTIMIZERS] = on.address;
 	}
-	if (of.evaluated == of.innermost)
-		of.evaluated = 0;
 	return of;
 }
 
 /* Was it the first that its outermost module has called? Stacks are numbered as they came. */
-static bool is_called_first(const struct autopsy *a, const struct calls *calls)
+static bool is_called_first(const struct autopsy *a, const struct updates *o, const struct calls *calls)
 {
 	const struct books *books = a->device->process->books;
 	uint32_t first = UINT32_MAX;
@@ -170,10 +247,10 @@ static bool is_called_first(const struct autopsy *a, const struct calls *calls)
 		const struct group *g = books_group(books, i);
 
 		if (g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD && g->python_stack < first &&
-		    calls_of(a, g->python_stack).outermost == calls->outermost)
+		    calls_of(a, o, g->python_stack).outermost == calls->outermost)
 			first = g->python_stack;
 	}
-	return first < UINT32_MAX && calls_of(a, first).evaluated == calls->evaluated;
+	return first < UINT32_MAX && calls_of(a, o, first).part[BY_MODE] == calls->part[BY_MODE];
 }
 
 static struct trained *part_of(struct trained_parts *parts, uint64_t module)
@@ -186,21 +263,33 @@ static struct trained *part_of(struct trained_parts *parts, uint64_t module)
 	return &parts->part[parts->nr++];
 }
 
-static uint64_t evaluated_by_name(const struct autopsy *a, size_t i)
+/* Of a gradient or an optimizer's state, the part by the name of its parameter. */
+static uint64_t part_by_name(const struct autopsy *a, const struct updates *o, size_t i, enum told_by by)
 {
+	struct modelkeeper k;
+	struct objectway w;
 	struct named named;
 
-	return namedblocks_name(&named, a->device->process, &a->categories.block[i].life, LIVES_OOM) ?
-		       modelkeeper_evaluated(named.census->census, named.object) :
-		       0;
+	if (!namedblocks_name(&named, a->device->process, &a->categories.block[i].life, LIVES_OOM))
+		return 0;
+	if (by == BY_MODE)
+		return modelkeeper_evaluated(named.census->census, named.object);
+	modelkeeper_find(&k, named.census->census, named.object);
+	objectway_find(&w, named.census->census, k.parameter ? k.parameter : named.object);
+	for (uint32_t n = w.top; n < w.nr; n++)
+		if (w.step[n]->kind == TFMT_KIND_MODULE && is_left_out(o, w.step[n]->address))
+			return w.step[n]->address;
+	return 0;
 }
 
-static void add_part(struct trained_parts *parts, const struct autopsy *a, size_t i, uint64_t module)
+static void add_part(struct trained_parts *parts, const struct autopsy *a, size_t i, uint64_t module, bool is_of_another)
 {
 	struct trained *t = module ? part_of(parts, module) : NULL;
 	enum category category = a->categories.block[i].category;
 	uint64_t size = a->categories.block[i].life.size;
 
+	if (t)
+		t->calls_others |= is_of_another;
 	if (t && category == CATEGORY_GRADIENT)
 		t->gradients += size;
 	else if (t && category == CATEGORY_OPTIMIZER_STATE)
@@ -210,10 +299,11 @@ static void add_part(struct trained_parts *parts, const struct autopsy *a, size_
 }
 
 /*
- * Parts that have gradients or state are trained. So is the one in which graphs begin: what is called first, and makes nodes,
- * has parameters that need a gradient, for what it is given needs none.
+ * Parts that have gradients or state are trained. So are those with parameters that a graph begins with; where optimizers tell nothing,
+ * the one in which graphs begin: what is called first, and makes nodes, has parameters that need a gradient, for what it is given
+ * needs none.
  */
-static bool find_trained(struct trained *most, const struct autopsy *a)
+static bool find_trained(struct trained *most, const struct autopsy *a, const struct updates *o, enum told_by by)
 {
 	struct trained_parts parts = { 0 };
 	struct calls first = { 0 }, calls;
@@ -224,20 +314,22 @@ static bool find_trained(struct trained *most, const struct autopsy *a)
 		enum category category = a->categories.block[i].category;
 
 		if (category == CATEGORY_GRADIENT || category == CATEGORY_OPTIMIZER_STATE) {
-			add_part(&parts, a, i, evaluated_by_name(a, i));
+			add_part(&parts, a, i, part_by_name(a, o, i, by), true);
 		} else if (a->block[i].has_graph && a->categories.block[i].life.birth.ordinal >= a->step_ordinal) {
-			calls = calls_of(a, autopsy_group(a, i)->python_stack);
+			calls = calls_of(a, o, autopsy_group(a, i)->python_stack);
 			first = has_first ? first : calls;
 			has_first = true;
-			add_part(&parts, a, i, calls.evaluated);
+			add_part(&parts, a, i, calls.part[by], calls.part[by] != calls.innermost);
 		}
 	}
-	if (first.evaluated && !is_called_first(a, &first))
-		first.evaluated = 0;
+	if (by == BY_MODE && first.part[by] && !is_called_first(a, o, &first))
+		first.part[by] = 0;
 	for (size_t i = 0; i < parts.nr; i++) {
 		const struct trained *t = &parts.part[i];
 
-		if ((t->module == first.evaluated || t->gradients || t->state) &&
+		bool is_begun = by == BY_MODE ? t->module == first.part[by] : needs_gradient(o, t->module);
+
+		if (t->calls_others && (is_begun || t->gradients || t->state) &&
 		    t->graphs + t->gradients + t->state > most->graphs + most->gradients + most->state)
 			*most = *t;
 	}
@@ -245,20 +337,129 @@ static bool find_trained(struct trained *most, const struct autopsy *a)
 	return most->module;
 }
 
-void autopsy_say_trained(const struct autopsy *a, struct autopsy_finding *f)
+/* ---- what was to be frozen, and is trained ------------------------------------------------------ */
+
+struct unfrozen {
+	struct trained has;
+	uint64_t parameters, bytes; /* how many parameters say so themselves, or modules around them, and what they take */
+	const struct tfmt_census *census;
+	uint32_t object; /* of the largest of them, what says so */
+	uint64_t largest;
+};
+
+static void add_unfrozen(struct unfrozen *u, const struct autopsy *a, size_t i)
+{
+	const struct category_block *b = &a->categories.block[i];
+	struct named named;
+	uint32_t object = namedblocks_name(&named, a->device->process, &b->life, LIVES_OOM) ?
+				  modelkeeper_not_frozen(named.census->census, named.object) : 0;
+
+	if (!object)
+		return;
+	u->has.gradients += b->category == CATEGORY_GRADIENT ? b->life.size : 0;
+	u->has.state += b->category == CATEGORY_OPTIMIZER_STATE ? b->life.size : 0;
+	if (b->category != CATEGORY_PARAMETER)
+		return;
+	u->parameters++;
+	u->bytes += b->life.size;
+	if (b->life.size <= u->largest)
+		return;
+	u->largest = b->life.size;
+	u->census = named.census->census;
+	u->object = object;
+}
+
+/* What forward has saved for most of the parameters it has is saved for them. */
+static void find_unfrozen(struct unfrozen *u, const struct autopsy *a)
+{
+	uint64_t parameters = 0, graphs = 0;
+
+	*u = (struct unfrozen){ 0 };
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		parameters += b->category == CATEGORY_PARAMETER ? b->life.size : 0;
+		if (b->category == CATEGORY_PARAMETER || b->category == CATEGORY_GRADIENT || b->category == CATEGORY_OPTIMIZER_STATE)
+			add_unfrozen(u, a, i);
+		else if (a->block[i].has_graph && b->life.birth.ordinal >= a->step_ordinal)
+			graphs += b->life.size;
+	}
+	u->has.graphs = 2 * u->bytes > parameters ? graphs : 0;
+}
+
+/* Does what they take come first? The rest is told as its parts are. */
+static bool is_most(const struct autopsy *a, const struct trained *t)
+{
+	uint64_t bytes = t->graphs + t->gradients + t->state;
+
+	return 2 * bytes > a->failure->allocated && bytes >= a->lacking;
+}
+
+static void say_has(struct autopsy_finding *f, const struct trained *t)
+{
+	autopsy_evidence_first(f, SAID(trained_part_has, fact_bytes("graphs", t->graphs), fact_bytes("gradients", t->gradients),
+				       fact_bytes("state", t->state)));
+}
+
+static bool say_unfrozen(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct fact asked = fact_bytes("asked", a->failure->asked), bytes;
+	struct objectname name;
+	struct unfrozen u;
+
+	find_unfrozen(&u, a);
+	if (!u.object || !is_most(a, &u.has))
+		return false;
+	bytes = fact_bytes("bytes", u.has.graphs + u.has.gradients + u.has.state);
+	say_has(f, &u.has);
+	objectname_find(&name, u.census, u.object);
+	if (tfmt_census_object(u.census, u.object)->kind == TFMT_KIND_MODULE) {
+		autopsy_say(f, SAID(module_not_frozen, bytes, fact_name("part", name.text), asked));
+		autopsy_advise_first(f, SAID(freeze_module_advice, fact_name("part", name.text), bytes));
+	} else {
+		autopsy_say(f, SAID(parameters_not_frozen, bytes, fact_count("parameters", u.parameters), asked));
+		autopsy_advise_first(f, SAID(freeze_parameters_advice, bytes));
+	}
+	return true;
+}
+
+static bool say_left_out(const struct autopsy *a, struct autopsy_finding *f, const struct updates *o)
 {
 	struct objectname name;
+	struct fact bytes;
 	struct trained t;
-	uint64_t bytes;
 
-	if (!a->device->process->names || !find_trained(&t, a) || !modulename_at(&name, a->device->process->names, t.module))
+	if (!find_trained(&t, a, o, BY_OPTIMIZERS) || !is_most(a, &t) || !modulename_at(&name, a->device->process->names, t.module))
+		return false;
+	bytes = fact_bytes("bytes", t.graphs + t.gradients + t.state);
+	autopsy_say(f, SAID(left_out_part, bytes, fact_name("part", name.text), fact_bytes("asked", a->failure->asked)));
+	say_has(f, &t);
+	autopsy_advise_first(f, SAID(left_out_advice, fact_name("part", name.text), bytes));
+	return true;
+}
+
+static void say_evaluated(const struct autopsy *a, struct autopsy_finding *f, const struct updates *o)
+{
+	struct objectname name;
+	struct fact bytes;
+	struct trained t;
+
+	if (!find_trained(&t, a, o, BY_MODE) || !is_most(a, &t) || !modulename_at(&name, a->device->process->names, t.module))
 		return;
-	bytes = t.graphs + t.gradients + t.state;
-	if (2 * bytes <= a->failure->allocated || bytes < a->lacking)
+	bytes = fact_bytes("bytes", t.graphs + t.gradients + t.state);
+	autopsy_say(f, SAID(trained_part, bytes, fact_name("part", name.text), fact_bytes("asked", a->failure->asked)));
+	say_has(f, &t);
+	autopsy_advise_first(f, SAID(trained_part_advice, fact_name("part", name.text), bytes));
+}
+
+void autopsy_say_trained(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct updates o;
+
+	if (!a->device->process->names || say_unfrozen(a, f))
 		return;
-	autopsy_evidence_first(f, SAID(trained_part, fact_name("part", name.text),
-				       fact_if(t.graphs, fact_bytes("graphs", t.graphs)),
-				       fact_if(t.gradients, fact_bytes("gradients", t.gradients)),
-				       fact_if(t.state, fact_bytes("state", t.state))));
-	autopsy_advise_first(f, SAID(trained_part_advice, fact_name("part", name.text), fact_bytes("bytes", bytes)));
+	find_updates(&o, a);
+	if (!say_left_out(a, f, &o))
+		say_evaluated(a, f, &o);
+	free(o.update);
 }

@@ -240,6 +240,14 @@ uint64_t autopsy_square_of(const struct autopsy *a, int64_t block)
 	return s.nr_dims == 2 && s.dims[0] == s.dims[1] && has_rows(a, s.dims[0]) && !is_width(a, s.dims[0]) ? s.dims[0] : 0;
 }
 
+/* Of values and as many targets: mse_loss, smooth_l1_loss, huber_loss, ... */
+static bool is_loss(const char *operation)
+{
+	const char *end = strstr(operation, "_loss");
+
+	return end && !end[strlen("_loss")];
+}
+
 void autopsy_advise_square(const struct autopsy *a, struct autopsy_finding *f, uint64_t rows)
 {
 	struct fact site = fact_site("site", &f->site), samples = fact_count("samples", rows);
@@ -248,6 +256,8 @@ void autopsy_advise_square(const struct autopsy *a, struct autopsy_finding *f, u
 		autopsy_advise_first(f, SAID(svd_advice, site, samples));
 	else if (!strcmp(a->operation, "corrcoef") || !strcmp(a->operation, "cov"))
 		autopsy_advise_first(f, SAID(correlation_advice, fact_name("operation", a->operation), site, samples));
+	else if (is_loss(a->operation))
+		autopsy_advise_first(f, SAID(loss_pairs_advice, fact_name("operation", a->operation), site));
 	else if (autopsy_is_pointwise(a->operation) && !has_square(a, rows))
 		autopsy_advise_first(f, SAID(pairs_advice, site, samples));
 	else

@@ -23,7 +23,8 @@ PILED = JOBS / "oom" / "piled.py"
 OVERSIGHTS = JOBS / "oom" / "oversights.py"
 CONTAINERS = JOBS / "oom" / "containers.py"
 UNWATCHED = JOBS / "oom" / "unwatched.py"
-SCRIPTS = (SCRIPT, SHAPES, KEPT, MIXED, MODELS, LARGE, PILED, OVERSIGHTS, CONTAINERS, UNWATCHED)
+UNCALLED = JOBS / "oom" / "uncalled.py"
+SCRIPTS = (SCRIPT, SHAPES, KEPT, MIXED, MODELS, LARGE, PILED, OVERSIGHTS, CONTAINERS, UNWATCHED, UNCALLED)
 # Verdict and cause of each job, and the job whose line it is about, if another.
 CAUSES = {
     "too_big": ("too_big", "never_fits"),
@@ -225,6 +226,23 @@ CAUSES = {
     "reliefs": ("leak", "kept_tensors"),
     "reels": ("leak", "kept_tensors"),
     "doors": ("leak", "kept_outputs"),
+    "films": ("too_big", "sum"),
+    "silent": ("leak", "kept_tensors"),
+    "damped": ("leak", "kept_tensors"),
+    "brightness": ("spike", "larger_tensor"),
+    "idle_visits": ("leak", "kept_tensors"),
+    "told_once": ("too_big", "optimizer_state"),
+    "read_aloud": ("too_big", "never_fits"),
+    "misspelt": ("too_big", "optimizer_state"),
+    "attempts": ("leak", "kept_tensors"),
+    "takes": ("too_big", "sum"),
+    "swaps": ("leak", "kept_regularly"),
+    "handlers": ("leak", "kept_tensors"),
+    "read_in_full": ("logits_fp32", "logits_fp32"),
+    "played": ("graph_retention", "no_backward"),
+    "forecast": ("too_big", "sum"),
+    "undone": ("too_big", "sum"),
+    "taught": ("too_big", "sum"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -250,7 +268,7 @@ BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"],
     "sittings": ["fragmentation"],
           "slides": ["kept_outputs"], "curvature": ["fragmentation"], "scales": ["fragmentation"], "plates": ["fragmentation"]}  # fmt: skip
 # Jobs whose line lies in the model's forward: the line that calls it is told beside it.
-CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "wills", "each_sample", "engines", "ranking", "slopes", "settled", "reliefs", "reels"}
+CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "wills", "each_sample", "engines", "ranking", "slopes", "settled", "reliefs", "reels", "silent", "attempts", "undone"}
 
 
 def script_of(cause):
@@ -434,6 +452,23 @@ FIRST = {
     "reliefs": "called_again_advice",
     "reels": "replaced_advice",
     "doors": "let_go_advice",
+    "films": "freeze_module_advice",
+    "told_once": "idle_model_advice",
+    "read_aloud": "logits_needed_advice",
+    "misspelt": "freeze_parameters_advice",
+    "attempts": "older_method_advice",
+    "takes": "split_advice",
+    "swaps": "let_go_in_advice",
+    "read_in_full": "logits_needed_advice",
+    "played": "let_go_advice",
+    "forecast": "open_advice",
+    "undone": "train_mode_advice",
+    "taught": "left_out_advice",
+    "handlers": "let_go_advice",
+    "silent": "hooked_advice",
+    "damped": "let_go_advice",
+    "brightness": "loss_pairs_advice",
+    "idle_visits": "let_go_advice",
     "trays": "pieces_copy_advice",
     "stays": "larger_rows_advice",
     "clubs": "models_alike_advice",
@@ -498,7 +533,7 @@ FIRST = {
     "rates": "older_optimizers_advice",
     "checked": "let_go_advice",
     "thawed": "trained_part_advice",
-    "heads_only": "trained_part_advice",
+    "heads_only": "left_out_advice",
 }
 
 
@@ -813,6 +848,11 @@ LETS_GO = {
     "trips": "weakref.ref(key) in place of the key in each value of all_trips (each keeps its own key alive)",
     "mocked": "writer.reset_mock(), or a plain stub in its place: a mock keeps all that it is called with",
     "doors": "cancel() of each threading.Timer that is no longer needed, for example before a new one replaces it",
+    "damped": "handle.remove(), of each handle that registering the hook of table.weight returned",
+    "idle_visits": "cancel() of the handle of call_later() or call_at(), once it is not wanted",
+    "swaps": "optimizer.state.pop(x), of each x that it no longer updates",
+    "played": "values.append(x.detach()) in place of x",
+    "handlers": "a function that does not keep the one it replaces (in its variable before)",
     "records": "str(x), or x.item() of a single number, in place of x in what is logged",
 }
 
