@@ -256,6 +256,7 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_say_nested(a, f);
 		autopsy_say_doubles(a, f);
 		autopsy_say_open(a, f);
+		autopsy_advise_half(a, f);
 	}
 	if (!a->failure->refused && a->failure->free_known && a->failure->free < a->failure->asked)
 		autopsy_evidence(f, SAID(limit_came_first, fact_bytes("free", a->failure->free)));

@@ -108,6 +108,7 @@ void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f);
 void autopsy_say_alike(const struct autopsy *a, struct autopsy_finding *f);
 void autopsy_say_line(const struct autopsy *a, struct autopsy_finding *f);
 void autopsy_say_logits(const struct autopsy *a, struct autopsy_finding *f); /* in 16 bits: autopsy_logits.c */
+void autopsy_advise_half(const struct autopsy *a, struct autopsy_finding *f); /* weights in float32, where no backward pass has run */
 void autopsy_say_split(const struct autopsy *a, struct autopsy_finding *f);
 void autopsy_say_largest(const struct autopsy *a, struct autopsy_finding *f);
 

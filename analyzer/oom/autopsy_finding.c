@@ -71,7 +71,7 @@ void autopsy_let_go(struct autopsy_finding *f)
 	const struct objectname *n = &k.name;
 	struct hookname hook;
 	struct said said;
-	bool has_hook, is_called;
+	bool has_hook, is_called, evaluates;
 	bool frees_all; /* and what it was computed of */
 	uint64_t bytes;
 
@@ -118,8 +118,8 @@ void autopsy_let_go(struct autopsy_finding *f)
 	 * Who only evaluates needs no graph at all: no_grad() comes first. A loss that waits for a backward pass cannot be detached; it is
 	 * one number. And a hook goes on to collect what is let go of.
 	 */
-	if (!strcmp(f->cause, "evaluation") || (!strcmp(f->cause, "no_backward") && f->named->named.is_number) ||
-	    (f->is_of_hooked && !has_hook))
+	evaluates = !strcmp(f->cause, "evaluation") || (f->nr_advice && f->advice[0].sentence == SAY_inference_advice);
+	if (evaluates || (!strcmp(f->cause, "no_backward") && f->named->named.is_number) || (f->is_of_hooked && !has_hook))
 		autopsy_advise(f, said);
 	else
 		autopsy_advise_first(f, said);

@@ -128,23 +128,6 @@ bool autopsy_is_uncontracted(const struct autopsy *a)
 	       tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked) && asked.nr_dims > 3;
 }
 
-/* Weights in float32 of a program that has run no backward pass: to compute with them 16 bits are enough. */
-static void advise_half(const struct autopsy *a, struct autopsy_finding *f)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		const struct category_block *b = &a->categories.block[i];
-
-		if (b->category == CATEGORY_GRADIENT || b->category == CATEGORY_OPTIMIZER_STATE)
-			return;
-		if (b->category == CATEGORY_PARAMETER && a->block[i].is_shaped && a->block[i].shape.element_type == FLOAT32)
-			bytes += b->life.size;
-	}
-	if (!a->failure->nr_begun && bytes / 2 >= a->lacking && autopsy_matters(a, bytes))
-		autopsy_advise(f, SAID(half_weights_advice, fact_bytes("saved", bytes / 2)));
-}
-
 void autopsy_advise_narrower(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct wide w;
@@ -164,7 +147,6 @@ void autopsy_advise_narrower(const struct autopsy *a, struct autopsy_finding *f)
 			autopsy_advise(f, said);
 		}
 	}
-	advise_half(a, f);
 	if (w.integers / 2 >= a->lacking && autopsy_matters(a, w.integers))
 		autopsy_advise(f, SAID(integers_advice, fact_site("site", line_of_wide(a, w.largest_integer)), fact_bytes("bytes", w.integers),
 				       fact_bytes("saved", w.integers - w.integers / 8)));
@@ -364,6 +346,22 @@ void autopsy_say_largest(const struct autopsy *a, struct autopsy_finding *f)
 			    fact_bytes("allocated", a->failure->allocated), fact_bytes("asked", a->failure->asked)));
 	autopsy_evidence(f, SAID(largest_is, fact_name("shape", shape_text(shape, &a->block[largest].shape))));
 	autopsy_advise_parts(a, f, bytes, 0);
+}
+
+void autopsy_advise_half(const struct autopsy *a, struct autopsy_finding *f)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (b->category == CATEGORY_GRADIENT || b->category == CATEGORY_OPTIMIZER_STATE)
+			return;
+		if (b->category == CATEGORY_PARAMETER && a->block[i].is_shaped && a->block[i].shape.element_type == FLOAT32)
+			bytes += b->life.size;
+	}
+	if (!a->failure->nr_begun && bytes / 2 >= a->lacking && autopsy_matters(a, bytes))
+		autopsy_advise(f, SAID(half_weights_advice, fact_bytes("saved", bytes / 2)));
 }
 
 /* ---- rows that are there in one tensor, and again in parts of it ------------------------------- */
