@@ -54,6 +54,9 @@ bool autopsy_is_replaced(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding *f);
 
+/* Has an optimizer parameters of this module, as far as censuses have seen (autopsy_parts.c)? */
+bool autopsy_is_updated(const struct autopsy *a, uint64_t module);
+
 /* Not causes: has no pass so far used what the line at hand saves for one, or is a model that trains in evaluation mode by now? (autopsy_graphs.c) */
 void autopsy_say_open(const struct autopsy *a, struct autopsy_finding *f);
 

@@ -74,6 +74,9 @@ bool autopsy_is_of_sample_gradients(const struct autopsy *a, uint32_t python_sta
 /* Was it made by nn.MultiheadAttention? That makes matrices of attention only where it is asked for them. */
 bool autopsy_is_of_attention_weights(const struct autopsy *a, uint32_t python_stack);
 
+/* Is the line of the program's on this stack? */
+bool autopsy_leads_through(const struct autopsy *a, uint32_t python_stack, const struct stack_frame *line);
+
 /* The line of the program's that called the function of this one, which the stack leads through. false: none did. */
 bool autopsy_outer_line(const struct autopsy *a, uint32_t python_stack, const struct stack_frame *from, struct stack_frame *line);
 

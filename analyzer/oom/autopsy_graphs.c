@@ -261,38 +261,23 @@ bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f)
 	return true;
 }
 
-/* Have backward passes gone through what this module made, whoever called it? */
-static bool is_module_used(const struct autopsy *a, const struct tfmt_instance *module)
+/* Have backward passes gone through what this module made, or what this line called, for whomever? NULL: that is not asked. */
+static bool is_used(const struct autopsy *a, const struct tfmt_instance *module, const struct stack_frame *line)
 {
 	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
 	struct tfmt_instance outermost;
+	bool is = false;
 
-	for (uint32_t i = 0; i < books_nr_groups(books) && i < lives->nr_fates; i++) {
+	for (uint32_t i = 0; i < books_nr_groups(books) && i < lives->nr_fates && !is; i++) {
 		const struct group *g = books_group(books, i);
 
-		if (g->tensor && g->device == a->device->ordinal && lives->fates[i].nr[FATE_INTO_PASS] &&
-		    find_outermost(&outermost, a, g->python_stack) && outermost.address == module->address)
-			return true;
+		if (!g->tensor || g->device != a->device->ordinal || !lives->fates[i].nr[FATE_INTO_PASS])
+			continue;
+		is = (module && find_outermost(&outermost, a, g->python_stack) && outermost.address == module->address) ||
+		     (line && autopsy_leads_through(a, g->python_stack, line));
 	}
-	return false;
-}
-
-/* Or through what this line called? */
-static bool is_line_used(const struct autopsy *a, const struct stack_frame *line)
-{
-	const struct books *books = a->device->process->books;
-	const struct lives *lives = a->device->process->lives;
-	struct stack_frame outer;
-
-	for (uint32_t i = 0; i < books_nr_groups(books) && i < lives->nr_fates; i++) {
-		const struct group *g = books_group(books, i);
-
-		if (g->tensor && g->device == a->device->ordinal && lives->fates[i].nr[FATE_INTO_PASS] &&
-		    autopsy_outer_line(a, g->python_stack, line, &outer))
-			return true;
-	}
-	return false;
+	return is;
 }
 
 /*
@@ -304,7 +289,7 @@ static bool find_open_line(struct stack_frame *line, const struct autopsy *a)
 	uint32_t *stack = heap_alloc(a->categories.nr_blocks + 1, sizeof(*stack));
 	struct tfmt_instance outermost;
 	struct stack_frame inner;
-	bool found, is_used;
+	bool found, is_known;
 	size_t nr = 0;
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++)
@@ -312,27 +297,30 @@ static bool find_open_line(struct stack_frame *line, const struct autopsy *a)
 			stack[nr++] = autopsy_group(a, i)->python_stack;
 	found = nr && autopsy_common_line(a, stack, nr, line);
 	if (found && find_outermost(&outermost, a, stack[0]))
-		is_used = is_module_used(a, &outermost);
+		is_known = is_used(a, &outermost, NULL);
 	else
-		is_used = found && is_line_used(a, &a->place[a->block[a->patterns.open.largest].place].frame);
-	while (found && is_used && is_line_used(a, line)) {
+		is_known = found && is_used(a, NULL, &a->place[a->block[a->patterns.open.largest].place].frame);
+	while (found && is_known && is_used(a, NULL, line)) {
 		inner = *line;
 		found = autopsy_outer_line(a, stack[0], &inner, line);
 	}
 	free(stack);
-	return found && is_used;
+	return found && is_known;
 }
 
 void autopsy_say_open(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct opengraphs *g = &a->patterns.open;
 	struct fact bytes = fact_bytes("bytes", g->bytes), asked = fact_bytes("asked", a->failure->asked);
+	struct tfmt_instance outermost;
 	struct stack_frame line;
 
 	if (!g->nr_blocks || 2 * g->bytes <= a->failure->allocated)
 		return;
 	if (!a->failure->nr_begun) {
-		if (!is_of_evaluation(a, g->largest))
+		/* Some train a model in evaluation mode, and have an optimizer for it. */
+		if (!is_of_evaluation(a, g->largest) || !find_outermost(&outermost, a, autopsy_group(a, g->largest)->python_stack) ||
+		    autopsy_is_updated(a, outermost.address))
 			return;
 		f->bytes = g->bytes;
 		autopsy_at_call(a, f, g->largest);

@@ -205,20 +205,37 @@ bool autopsy_common_line(const struct autopsy *a, const uint32_t *python_stacks,
 	return nr_common;
 }
 
-bool autopsy_outer_line(const struct autopsy *a, uint32_t python_stack, const struct stack_frame *from, struct stack_frame *line)
+/* The program's frames of a stack down to that of a line, which is then the last: how many; 0: it does not lead there. */
+static uint32_t frames_down_to(struct stack *stack, const struct autopsy *a, uint32_t python_stack, const struct stack_frame *line)
 {
 	struct stack_source source = replay_stack_source(a->replay, a->device->process);
-	struct stack stack = { 0 };
-	uint32_t i, nr;
+	uint32_t nr;
 
-	stack_expand(&stack, &source, python_stack, 0);
-	nr = keep_program(&stack);
-	for (i = nr; i > 0 && !sourceline_is_same_call(&stack.frame[i - 1], from); i--)
-		;
-	if (i > 1)
-		*line = stack.frame[i - 2];
+	stack_expand(stack, &source, python_stack, 0);
+	nr = keep_program(stack);
+	while (nr && !sourceline_is_same_call(&stack->frame[nr - 1], line))
+		nr--;
+	return nr;
+}
+
+bool autopsy_leads_through(const struct autopsy *a, uint32_t python_stack, const struct stack_frame *line)
+{
+	struct stack stack = { 0 };
+	bool leads = frames_down_to(&stack, a, python_stack, line);
+
 	stack_release(&stack);
-	return i > 1;
+	return leads;
+}
+
+bool autopsy_outer_line(const struct autopsy *a, uint32_t python_stack, const struct stack_frame *from, struct stack_frame *line)
+{
+	struct stack stack = { 0 };
+	uint32_t nr = frames_down_to(&stack, a, python_stack, from);
+
+	if (nr > 1)
+		*line = stack.frame[nr - 2];
+	stack_release(&stack);
+	return nr > 1;
 }
 
 bool autopsy_line_of(const struct autopsy *a, uint32_t python_stack, const struct objectname *variable, struct stack_frame *line)

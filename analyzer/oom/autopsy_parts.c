@@ -2,6 +2,7 @@
 /* Not causes: which part of the model made most of what a step needs, what its batch is of; which is trained by mistake. */
 #include "analyzer/oom/autopsy_parts.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/purpose/namedblocks.h"
+#include "analyzer/recording/sorted.h"
 
 #define COLOURS 3
 
@@ -121,40 +123,55 @@ void autopsy_find_parts(struct autopsy *a)
 /* ---- modules whose parameters an optimizer has ------------------------------------------------- */
 
 struct update {
-	uint64_t module;	 /* address */
+	uint64_t module;  /* address */
 	bool is_updated;  /* an optimizer has parameters of it, or of modules in it */
 	bool is_in_graph; /* a graph begins with one of those: they need a gradient */
 };
 
 struct updates {
-	struct update *update;
+	struct update *update; /* by module, ascending */
 	size_t nr, room;
 	bool has_updated;
 };
 
-static struct update *update_of(struct updates *o, uint64_t module)
-{
-	for (size_t i = 0; i < o->nr; i++)
-		if (o->update[i].module == module)
-			return &o->update[i];
-	o->update = heap_grow(o->update, &o->room, o->nr + 1, sizeof(*o->update));
-	o->update[o->nr] = (struct update){ .module = module };
-	return &o->update[o->nr++];
-}
-
-static void add_updates(struct updates *o, const struct objectway *w, bool is_in_graph)
+static void add_update(struct updates *o, const struct objectway *w, bool is_in_graph)
 {
 	bool is_updated = w->step[w->nr - 1]->flags & TFMT_OBJECT_UPDATED;
 
 	for (uint32_t i = w->top; i < w->nr; i++) {
-		struct update *one = w->step[i]->kind == TFMT_KIND_MODULE ? update_of(o, w->step[i]->address) : NULL;
-
-		if (!one)
+		if (w->step[i]->kind != TFMT_KIND_MODULE)
 			continue;
-		one->is_updated |= is_updated;
-		one->is_in_graph |= is_in_graph;
+		o->update = heap_grow(o->update, &o->room, o->nr + 1, sizeof(*o->update));
+		o->update[o->nr++] = (struct update){ w->step[i]->address, is_updated, is_in_graph };
 		o->has_updated |= is_updated;
 	}
+}
+
+static int by_module(const void *va, const void *vb)
+{
+	const struct update *a = va, *b = vb;
+
+	return (a->module > b->module) - (a->module < b->module);
+}
+
+/* What all parameters of a module tell is one. */
+static void join_updates(struct updates *o)
+{
+	size_t nr = 0;
+
+	if (o->nr)
+		qsort(o->update, o->nr, sizeof(*o->update), by_module);
+	for (size_t i = 0; i < o->nr; i++) {
+		struct update *last = nr ? &o->update[nr - 1] : NULL;
+
+		if (!last || last->module != o->update[i].module) {
+			o->update[nr++] = o->update[i];
+			continue;
+		}
+		last->is_updated |= o->update[i].is_updated;
+		last->is_in_graph |= o->update[i].is_in_graph;
+	}
+	o->nr = nr;
 }
 
 static void find_updates(struct updates *o, const struct autopsy *a)
@@ -169,25 +186,45 @@ static void find_updates(struct updates *o, const struct autopsy *a)
 			continue;
 		objectway_find(&w, named.census->census, named.object);
 		if (w.nr && w.step[w.nr - 1]->kind == TFMT_KIND_PARAMETER)
-			add_updates(o, &w, named.is_in_graph);
+			add_update(o, &w, named.is_in_graph);
 	}
+	join_updates(o);
+}
+
+/* NULL: nothing is known of its parameters. */
+static const struct update *update_of(const struct updates *o, uint64_t module)
+{
+	size_t i = sorted_below(o->update, o->nr, sizeof(*o->update), offsetof(struct update, module), module);
+
+	return i < o->nr && o->update[i].module == module ? &o->update[i] : NULL;
 }
 
 /* Has an optimizer parameters, but none of this module's? Where none has any of a module's they are copies, as of sharded ones. */
 static bool is_left_out(const struct updates *o, uint64_t module)
 {
-	for (size_t i = 0; o->has_updated && i < o->nr; i++)
-		if (o->update[i].module == module)
-			return !o->update[i].is_updated;
-	return false;
+	const struct update *u = o->has_updated ? update_of(o, module) : NULL;
+
+	return u && !u->is_updated;
 }
 
 static bool needs_gradient(const struct updates *o, uint64_t module)
 {
-	for (size_t i = 0; i < o->nr; i++)
-		if (o->update[i].module == module)
-			return o->update[i].is_in_graph;
-	return false;
+	const struct update *u = update_of(o, module);
+
+	return u && u->is_in_graph;
+}
+
+bool autopsy_is_updated(const struct autopsy *a, uint64_t module)
+{
+	struct updates o;
+	const struct update *u;
+	bool is;
+
+	find_updates(&o, a);
+	u = update_of(&o, module);
+	is = u && u->is_updated;
+	free(o.update);
+	return is;
 }
 
 /* ---- a part of the model that evaluates or that no optimizer has, and is trained ----------------- */
@@ -209,7 +246,7 @@ struct trained_parts {
 /* Of a stack's modules. */
 struct calls {
 	uint64_t innermost, outermost;
-	uint64_t part[2];   /* by enum told_by: the outermost that evaluates within one that trains, or is left out; 0: none */
+	uint64_t part[2]; /* by enum told_by: the outermost that evaluates within one that trains, or is left out; 0: none */
 };
 
 static struct calls calls_of(const struct autopsy *a, const struct updates *o, uint32_t python_stack)
@@ -423,33 +460,25 @@ static bool say_unfrozen(const struct autopsy *a, struct autopsy_finding *f)
 	return true;
 }
 
-static bool say_left_out(const struct autopsy *a, struct autopsy_finding *f, const struct updates *o)
+static bool say_part(const struct autopsy *a, struct autopsy_finding *f, const struct updates *o, enum told_by by)
 {
+	struct fact asked = fact_bytes("asked", a->failure->asked), bytes, part;
 	struct objectname name;
-	struct fact bytes;
 	struct trained t;
 
-	if (!find_trained(&t, a, o, BY_OPTIMIZERS) || !is_most(a, &t) || !modulename_at(&name, a->device->process->names, t.module))
+	if (!find_trained(&t, a, o, by) || !is_most(a, &t) || !modulename_at(&name, a->device->process->names, t.module))
 		return false;
 	bytes = fact_bytes("bytes", t.graphs + t.gradients + t.state);
-	autopsy_say(f, SAID(left_out_part, bytes, fact_name("part", name.text), fact_bytes("asked", a->failure->asked)));
+	part = fact_name("part", name.text);
 	say_has(f, &t);
-	autopsy_advise_first(f, SAID(left_out_advice, fact_name("part", name.text), bytes));
+	if (by == BY_OPTIMIZERS) {
+		autopsy_say(f, SAID(left_out_part, bytes, part, asked));
+		autopsy_advise_first(f, SAID(left_out_advice, part, bytes));
+	} else {
+		autopsy_say(f, SAID(trained_part, bytes, part, asked));
+		autopsy_advise_first(f, SAID(trained_part_advice, part, bytes));
+	}
 	return true;
-}
-
-static void say_evaluated(const struct autopsy *a, struct autopsy_finding *f, const struct updates *o)
-{
-	struct objectname name;
-	struct fact bytes;
-	struct trained t;
-
-	if (!find_trained(&t, a, o, BY_MODE) || !is_most(a, &t) || !modulename_at(&name, a->device->process->names, t.module))
-		return;
-	bytes = fact_bytes("bytes", t.graphs + t.gradients + t.state);
-	autopsy_say(f, SAID(trained_part, bytes, fact_name("part", name.text), fact_bytes("asked", a->failure->asked)));
-	say_has(f, &t);
-	autopsy_advise_first(f, SAID(trained_part_advice, fact_name("part", name.text), bytes));
 }
 
 void autopsy_say_trained(const struct autopsy *a, struct autopsy_finding *f)
@@ -459,7 +488,7 @@ void autopsy_say_trained(const struct autopsy *a, struct autopsy_finding *f)
 	if (!a->device->process->names || say_unfrozen(a, f))
 		return;
 	find_updates(&o, a);
-	if (!say_left_out(a, f, &o))
-		say_evaluated(a, f, &o);
+	if (!say_part(a, f, &o, BY_OPTIMIZERS))
+		say_part(a, f, &o, BY_MODE);
 	free(o.update);
 }

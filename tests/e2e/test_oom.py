@@ -730,7 +730,30 @@ def test_what_is_told_of_large_tensors(vramtrace, ran_out):
 def test_what_evaluates_and_is_frozen_is_not_said_to_be_trained(vramtrace, ran_out):
     """Nodes are made in it for the sake of what comes before it."""
     (finding, *_) = vramtrace.json("oom", ran_out("critic").path)["findings"]
-    assert "trained_part" not in [facts["says"] for facts in finding["evidence_facts"]] and finding["advice_facts"] == []
+    assert finding["facts"]["says"] == "sum_of_tensors" and finding["advice_facts"] == []
+    assert "trained_part_has" not in [facts["says"] for facts in finding["evidence_facts"]]
+
+
+EVALUATES = """
+import torch
+from torch import nn
+model = nn.Sequential(*(part for _ in range(16) for part in (nn.Linear(2048, 2048), nn.GELU()))).to("cuda").eval()
+{optimizer}
+rows = torch.randn(2048, 2048, device="cuda")
+for _ in range(40):
+    rows = model(rows) + 0.1
+"""
+
+
+@pytest.mark.parametrize(("optimizer", "is_told"), [("", True), ("optimizer = torch.optim.SGD(model.parameters())", False)])
+def test_graphs_in_evaluation_mode_are_for_whom_no_optimizer_is(vramtrace, tmp_path, optimizer, is_told):
+    """Some train in evaluation mode: before their first backward pass that they have an optimizer tells."""
+    script = tmp_path / "rows.py"
+    script.write_text(EVALUATES.format(optimizer=optimizer))
+    done = vramtrace.record(tmp_path / "job.vtr", python(script), options=("--simulate-capacity", "4GiB"), env=WITH_NAMES)
+    (found, *_) = vramtrace.json("oom", done.path)["findings"]
+    assert (found["facts"]["says"] == "open_in_evaluation") == is_told, found
+    assert ("evaluation_advice" in [facts["says"] for facts in found["advice_facts"]]) == is_told
 
 
 def test_who_keeps_what_has_many_names(vramtrace, ran_out):
