@@ -1063,7 +1063,7 @@ enum tfmt_object_flags {
 	TFMT_OBJECT_EVALUATES = 2, /* the same; neither: it is not known */
 	/* It has an attribute of False that PyTorch does not know, where requires_grad was meant: requires_grad of an nn.Module, require_grad of a parameter. */
 	TFMT_OBJECT_FREEZES_NOTHING = 4,
-	TFMT_OBJECT_UPDATED = 8, /* a parameter that an optimizer has in one of its groups */
+	TFMT_OBJECT_UPDATED = 8, /* a parameter in the list `params` of a dict, as optimizers' groups have theirs */
 };
 
 enum tfmt_tensor_flags {
