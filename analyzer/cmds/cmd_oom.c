@@ -12,7 +12,7 @@
 #include "analyzer/failures/failurewatch.h"
 #include "analyzer/failures/fatal.h"
 #include "analyzer/oom/killing.h"
-#include "analyzer/oom/oomtext.h"
+#include "analyzer/errortexts/oomtext.h"
 #include "analyzer/pages/print_advice.h"
 #include "analyzer/pages/print_autopsy.h"
 #include "analyzer/pages/print_oom.h"

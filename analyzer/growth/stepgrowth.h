@@ -20,9 +20,9 @@
 #define VT_STEPGROWTH_H
 
 #include "analyzer/findings/certainty.h"
+#include "analyzer/findings/verdict.h"
 #include "analyzer/growth/growth.h"
 #include "analyzer/growth/stepkeeper.h"
-#include "analyzer/oom/verdict.h"
 #include "analyzer/replay/replay.h"
 
 /* What grows. */

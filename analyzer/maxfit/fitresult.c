@@ -11,7 +11,7 @@
 #include "analyzer/gate/footprint.h"
 #include "analyzer/failures/failures.h"
 #include "analyzer/failures/fatal.h"
-#include "analyzer/oom/oomtext.h"
+#include "analyzer/errortexts/oomtext.h"
 #include "analyzer/purpose/rules.h"
 
 const char *const fit_outcome_names[] = {

@@ -15,7 +15,7 @@
 #include "analyzer/findings/said.h"
 #include "analyzer/modules/modulesums.h"
 #include "analyzer/failures/failures.h"
-#include "analyzer/oom/verdict.h"
+#include "analyzer/findings/verdict.h"
 #include "analyzer/patterns/attention.h"
 #include "analyzer/patterns/growingtensor.h"
 #include "analyzer/patterns/kepttensors.h"

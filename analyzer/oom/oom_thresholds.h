@@ -278,20 +278,4 @@
 #define KILLED_CLEAR_PART THRESHOLD_RATIO(KILLED_CLEAR_PART, 4)
 #define KILLED_CLEAR_BYTES THRESHOLD(KILLED_CLEAR_BYTES, 1ull << 30)
 
-/* ---- an error's text alone ------------------------------------------------------------------- */
-
-/* Share of what is reserved that is unused: less, as any allocator leaves, is a full GPU and no fragmentation. */
-#define FRAGMENTED_LEAST THRESHOLD(FRAGMENTED_LEAST, 0.01)
-/* Share from which on it is remarkable, whatever others hold; as PIECES_PART. */
-#define FRAGMENTED_MUCH THRESHOLD(FRAGMENTED_MUCH, 0.1)
-/*
- * Times what is unused that others must hold to stand before it: it must be plain, since ending them costs somebody
- * else.
- */
-#define OTHERS_MUCH THRESHOLD_RATIO(OTHERS_MUCH, 4)
-/* Bytes of a context, at most, by the measured models of simgpu/profiles.def; a message has no libraries to add. */
-#define CONTEXT_MAX_BYTES THRESHOLD(CONTEXT_MAX_BYTES, 600 * 1024.0 * 1024)
-/* Bytes: a pebibyte; no machine has so much: a dimension was computed wrong. */
-#define REQUEST_MAX_BYTES THRESHOLD(REQUEST_MAX_BYTES, 1024 * 1024 * 1024.0 * 1024 * 1024)
-
 #endif

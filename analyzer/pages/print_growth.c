@@ -11,7 +11,7 @@
 
 #include "analyzer/base/human.h"
 #include "analyzer/growth/pace.h"
-#include "analyzer/oom/verdict.h"
+#include "analyzer/findings/verdict.h"
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 

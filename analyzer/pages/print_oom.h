@@ -3,7 +3,7 @@
 #ifndef VT_PRINT_OOM_H
 #define VT_PRINT_OOM_H
 
-#include "analyzer/oom/oomstory.h"
+#include "analyzer/errortexts/oomstory.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/print_wrapped.h"
 

@@ -3,7 +3,7 @@
 #ifndef VT_PRINT_OOM_FIGURES_H
 #define VT_PRINT_OOM_FIGURES_H
 
-#include "analyzer/oom/oomstory.h"
+#include "analyzer/errortexts/oomstory.h"
 #include "analyzer/ui/emit.h"
 
 /* "2.50 GiB", "14.88 MiB", "0 bytes": as PyTorch prints it. Returns buf; 32 bytes are enough. */

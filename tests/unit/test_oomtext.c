@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "analyzer/oom/oomstory.h"
-#include "analyzer/oom/oomtext.h"
+#include "analyzer/errortexts/oomstory.h"
+#include "analyzer/errortexts/oomtext.h"
 
 #define assert_near(a, b, error) assert_true(fabs((a) - (b)) <= (error))
 #define MIB (1024.0 * 1024)

@@ -3,7 +3,7 @@
  * Figures that a message lacks: each is tried with every value that it can have, and what comes out is what
  * it would decide; see oomstory.h.
  */
-#include "analyzer/oom/oomstory.h"
+#include "analyzer/errortexts/oomstory.h"
 
 #include <math.h>
 

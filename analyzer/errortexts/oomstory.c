@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Why an allocation failed, by the figures of PyTorch's message alone; see oomstory.h. */
-#include "analyzer/oom/oomstory.h"
+#include "analyzer/errortexts/oomstory.h"
 
 #include <math.h>
 
 #include "analyzer/allocator/torch.h"
-#include "analyzer/oom/oom_thresholds.h"
+#include "analyzer/errortexts/errortexts_thresholds.h"
 
 #define TWO_TO_64 18446744073709551616.0
 

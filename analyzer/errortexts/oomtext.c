@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* PyTorch's messages about memory that ran out: taking them out of a text; see oomtext.h. */
-#include "analyzer/oom/oomtext.h"
+#include "analyzer/errortexts/oomtext.h"
 
 #include <ctype.h>
 #include <errno.h>

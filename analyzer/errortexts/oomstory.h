@@ -10,8 +10,8 @@
 #ifndef VT_OOMSTORY_H
 #define VT_OOMSTORY_H
 
-#include "analyzer/oom/oomtext.h"
-#include "analyzer/oom/verdict.h"
+#include "analyzer/errortexts/oomtext.h"
+#include "analyzer/findings/verdict.h"
 
 enum oom_absurdity {
 	OOM_ABSURD_NEGATIVE,  /* near 2^64: a negative number printed as an unsigned one */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The names of findings. */
-#include "analyzer/oom/verdict.h"
+#include "analyzer/findings/verdict.h"
 
 #include <stddef.h>
 
