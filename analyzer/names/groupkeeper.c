@@ -89,25 +89,51 @@ static bool is_in(const struct namegroup *g, const char *container)
 	return false;
 }
 
-const struct namegroup *groupkeeper_most(const struct namegroups *g, uint64_t *bytes)
+static const struct namegroup *largest_named(const struct namegroups *g)
 {
 	const struct namegroup *largest = NULL;
+
+	for (size_t i = 0; i < g->nr_groups; i++)
+		if (g->group[i].is_named && (!largest || g->group[i].bytes > largest->bytes))
+			largest = &g->group[i];
+	return largest;
+}
+
+const struct namegroup *groupkeeper_most(const struct namegroups *g, uint64_t *bytes)
+{
+	const struct namegroup *largest = largest_named(g);
 	struct keeper k;
 	uint64_t all = 0, in = 0;
 
-	for (size_t i = 0; i < g->nr_groups; i++) {
-		all += g->group[i].bytes;
-		if (g->group[i].is_named && (!largest || g->group[i].bytes > largest->bytes))
-			largest = &g->group[i];
-	}
 	if (!largest || !groupkeeper_growing(&k, largest))
 		return NULL;
-	for (size_t i = 0; i < g->nr_groups; i++)
+	for (size_t i = 0; i < g->nr_groups; i++) {
+		all += g->group[i].bytes;
 		in += is_in(&g->group[i], k.name.text) ? g->group[i].bytes : 0;
+	}
 	if (in <= all / 2)
 		return NULL;
 	*bytes = in;
 	return largest;
+}
+
+const struct namegroup *groupkeeper_alike(const struct namegroups *g, uint64_t *bytes)
+{
+	const struct namegroup *largest = largest_named(g);
+	struct keeper k, of, next;
+	uint64_t all = 0;
+
+	*bytes = 0;
+	if (!largest || !groupkeeper_nearest(&k, &next, largest))
+		return NULL;
+	for (size_t i = 0; i < g->nr_groups; i++) {
+		const struct namegroup *one = &g->group[i];
+
+		all += one->bytes;
+		if (one->is_named && groupkeeper_nearest(&of, &next, one) && !strcmp(of.name.pattern, k.name.pattern))
+			*bytes += one->bytes;
+	}
+	return *bytes > all / 2 ? largest : NULL;
 }
 
 bool groupkeeper_bounded(struct keeper *k, const struct namegroup *g)

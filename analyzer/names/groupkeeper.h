@@ -31,6 +31,12 @@ bool groupkeeper_growing_module(struct keeper *k, const struct namegroup *g);
  */
 const struct namegroup *groupkeeper_most(const struct namegroups *g, uint64_t *bytes);
 
+/*
+ * The same where the largest group and others have one nearest keeper by its name: the attributes of objects of one kind. NULL:
+ * they are no more than half of the bytes.
+ */
+const struct namegroup *groupkeeper_alike(const struct namegroups *g, uint64_t *bytes);
+
 /* The nearest keeper, or that container, if it has a bound (maxlen, maxsize). false: it has none, or none is known. */
 bool groupkeeper_bounded(struct keeper *k, const struct namegroup *g);
 

@@ -114,6 +114,11 @@ static const struct owner {
 	{ "_asyncio.Task", TFMT_KIND_OTHER, false, "no list of tasks that are done, as each keeps its result, or a coroutine that returns only what is used,", "", NULL },
 };
 
+/* Of a method that C code is to call: the method has its object, and all that this has. */
+#define METHOD_GIVEN                                                                                                             \
+	"registering (atexit.register() or the like) a function of only the values that it needs in place of the method, or "    \
+	"unregistering it once it is not wanted,"
+
 /*
  * Is the step an object of the class, or the class itself, by its name or as that of the object before it? Those that are written in C
  * have their module's name before it.
@@ -162,13 +167,22 @@ const char *letgo_waiting(const struct namegroup *g)
 	return function && strstr(function, RESULTS_OF_MAP) ? "an executor" : NULL;
 }
 
+bool letgo_is_of_methods(const struct namegroup *g)
+{
+	return g->is_named && g->named.name.of_method;
+}
+
 const char *letgo_of_owner(char *buf, size_t size, const struct namegroup *g)
 {
 	struct objectname n;
 	const struct owner *o = g->is_named ? find_owner(&n, &g->named) : NULL;
 
-	if (!o)
+	if (!o && !letgo_is_of_methods(g))
 		return NULL;
+	if (!o) {
+		snprintf(buf, size, "%s", METHOD_GIVEN);
+		return buf;
+	}
 	snprintf(buf, size, "%s%s%s", o->before, o->is_named ? n.text : "", o->after);
 	return buf;
 }

@@ -33,6 +33,9 @@ const char *letgo_of_finalizer(const struct named *named);
 /* What keeps it for an iterator that has yet to take it: "itertools.tee()"; NULL: nothing that is known to. */
 const char *letgo_waiting(const struct namegroup *g);
 
+/* Is it of objects of which a method was given to C code, as atexit.register() is, that calls it later? */
+bool letgo_is_of_methods(const struct namegroup *g);
+
 /* Does a hook alone keep it, as far as the census tells? Its removal is said then. */
 bool letgo_is_hook(struct hookname *h, const struct namegroup *g);
 

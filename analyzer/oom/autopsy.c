@@ -434,6 +434,8 @@ static void name_by_place(const struct autopsy *a, struct autopsy_finding *f, si
 	if (f->verdict == VERDICT_LEAK && a->names_kept && !kept)
 		kept = groupkeeper_most(&a->names_kept[place], &f->named_bytes);
 	f->named = kept ? kept : a->place[place].named;
+	if (f->verdict == VERDICT_LEAK && a->names && !f->named)
+		f->named = groupkeeper_alike(&a->names[place], &f->named_bytes);
 	if (!f->named_bytes && f->named)
 		f->named_bytes = f->named->bytes;
 }

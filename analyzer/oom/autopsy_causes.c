@@ -209,15 +209,32 @@ static int most_bytes(const struct autopsy *a, int apart)
 	return most;
 }
 
-/* What the operation that asked has made so far, with the request: einsum() makes several for one result. */
+#define SORTED_MOST 2 /* tensors that sorting makes beside the last one: the values, and room to work in */
+
+/*
+ * What the operation that asked has made so far, with the request: einsum() makes several for one result, sorting the sorted values and
+ * where each was. More than that were left by earlier calls of the same line.
+ */
 static uint64_t made_by_operation(const struct autopsy *a)
 {
 	uint64_t bytes = a->failure->asked;
+	uint32_t nr = 0;
 
-	for (size_t i = 0; i < a->categories.nr_blocks && !strcmp(a->operation, "einsum"); i++)
-		if (autopsy_group(a, i)->python_stack == a->failure->python_stack)
-			bytes += a->categories.block[i].life.size;
-	return bytes;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		if (autopsy_group(a, i)->python_stack != a->failure->python_stack)
+			continue;
+		bytes += a->categories.block[i].life.size;
+		nr++;
+	}
+	return !strcmp(a->operation, "einsum") || (autopsy_is_sorting(a->operation) && nr <= SORTED_MOST) ? bytes : a->failure->asked;
+}
+
+/* Who sorts rows may need no more than the first of each. */
+static void advise_sorting(const struct autopsy *a, struct autopsy_finding *f)
+{
+	if (autopsy_is_sorting(a->operation) && made_by_operation(a) > a->lacking && autopsy_matters(a, made_by_operation(a)))
+		autopsy_advise_first(f, SAID(sorting_advice, fact_name("operation", a->operation), fact_site("site", &a->site),
+					     fact_bytes("bytes", made_by_operation(a))));
 }
 
 static struct said sum_text(const struct autopsy *a)
@@ -249,7 +266,8 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_say_pairs(a, f);
 		autopsy_say_line(a, f);
 		autopsy_say_models(a, f);
-		autopsy_say_largest(a, f);
+		if (!autopsy_is_sorting(a->operation))
+			autopsy_say_largest(a, f);
 		autopsy_say_logits(a, f);
 		autopsy_say_split(a, f);
 		autopsy_say_recomputed(a, f);
@@ -257,6 +275,7 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_say_doubles(a, f);
 		autopsy_say_open(a, f);
 		autopsy_advise_half(a, f);
+		advise_sorting(a, f);
 	}
 	if (!a->failure->refused && a->failure->free_known && a->failure->free < a->failure->asked)
 		autopsy_evidence(f, SAID(limit_came_first, fact_bytes("free", a->failure->free)));

@@ -84,6 +84,11 @@ bool autopsy_is_creation(const char *operation)
 	return !strcmp(operation, "to");
 }
 
+bool autopsy_is_sorting(const char *operation)
+{
+	return !strcmp(operation, "sort") || !strcmp(operation, "argsort");
+}
+
 bool autopsy_is_joining(const char *operation)
 {
 	static const char *const names[] = { "cat", "stack", "concat", "concatenate", "vstack", "hstack", "dstack" };

@@ -74,6 +74,9 @@ bool autopsy_is_of_sample_gradients(const struct autopsy *a, uint32_t python_sta
 /* Was it made by nn.MultiheadAttention? That makes matrices of attention only where it is asked for them. */
 bool autopsy_is_of_attention_weights(const struct autopsy *a, uint32_t python_stack);
 
+/* Was it made by an async function that asyncio's loop has run? */
+bool autopsy_is_of_coroutine(const struct autopsy *a, uint32_t python_stack);
+
 /* Is the line of the program's on this stack? */
 bool autopsy_leads_through(const struct autopsy *a, uint32_t python_stack, const struct stack_frame *line);
 
@@ -109,10 +112,11 @@ bool autopsy_is_held_by_graph(const struct autopsy *a, size_t block);
 
 /*
  * Of an operation, as ATen names it: does it only make room, or numbers of its own, or bring a tensor from elsewhere, so that nothing
- * is computed that has parts? Does it put tensors together?
+ * is computed that has parts? Does it put tensors together? Does it sort?
  */
 bool autopsy_is_creation(const char *operation);
 bool autopsy_is_joining(const char *operation);
+bool autopsy_is_sorting(const char *operation);
 
 /* ---- what a finding says (autopsy_finding.c) ------------------------------------------------- */
 

@@ -71,7 +71,7 @@ void autopsy_let_go(struct autopsy_finding *f)
 	const struct objectname *n = &k.name;
 	struct hookname hook;
 	struct said said;
-	bool has_hook, is_called, evaluates;
+	bool has_hook, has_place, is_called, evaluates;
 	bool frees_all; /* and what it was computed of */
 	uint64_t bytes;
 
@@ -98,12 +98,15 @@ void autopsy_let_go(struct autopsy_finding *f)
 				    fact_bytes("bytes", f->bytes));
 		return;
 	}
-	if (f->verdict == VERDICT_LEAK && namegroup_is_of_views(f->named))
+	if (f->verdict == VERDICT_LEAK && namegroup_is_of_views(f->named) && f->sentence.sentence != SAY_views_keep)
 		autopsy_evidence_first(f, SAID(views_of_more, fact_bytes("seen", f->named->bytes - f->named->unseen_bytes),
 					       fact_bytes("kept", f->named->bytes)));
 	frees_all = f->named->named.has_node || f->named_bytes > f->bytes;
 	is_called = f->has_caller && !letgo_ctx_attribute(f->named);
 	has_hook = letgo_is_hook(&hook, f->named);
+	has_place = f->has_site && !has_hook && !letgo_is_of_methods(f->named); /* hooks and methods are registered elsewhere */
+	if (!has_place)
+		letgo_alone(code, sizeof(code), f->named, f->verdict == VERDICT_GRAPH_RETENTION);
 	if (frees_all)
 		bytes = f->bytes;
 	else
@@ -113,12 +116,14 @@ void autopsy_let_go(struct autopsy_finding *f)
 		said = SAID(let_go_in_advice, fact_name("code", code), fact_name("function", n->function), fact_bytes("bytes", bytes));
 	else
 		said = SAID(let_go_advice, fact_name("code", code),
-			    fact_if(f->has_site && !has_hook, fact_site("site", is_called ? &f->caller : &f->site)), fact_bytes("bytes", bytes));
+			    fact_if(has_place, fact_site("site", is_called ? &f->caller : &f->site)), fact_bytes("bytes", bytes));
 	/*
-	 * Who only evaluates needs no graph at all: no_grad() comes first. A loss that waits for a backward pass cannot be detached; it is
-	 * one number. And a hook goes on to collect what is let go of.
+	 * Who only evaluates needs no graph at all: no_grad() comes first, but for results that a timer or the like keeps, which nobody
+	 * means to keep. A loss that waits for a backward pass cannot be detached; it is one number. And a hook goes on to collect what is
+	 * let go of.
 	 */
-	evaluates = !strcmp(f->cause, "evaluation") || (f->nr_advice && f->advice[0].sentence == SAY_inference_advice);
+	evaluates = (!strcmp(f->cause, "evaluation") || (f->nr_advice && f->advice[0].sentence == SAY_inference_advice)) &&
+		    !letgo_owner_class(f->named);
 	if (evaluates || (!strcmp(f->cause, "no_backward") && f->named->named.is_number) || (f->is_of_hooked && !has_hook))
 		autopsy_advise(f, said);
 	else

@@ -111,6 +111,15 @@ static uint64_t nr_freed_of_stack(const struct autopsy *a, size_t block)
 	return nr;
 }
 
+/* no_grad() of another thread does not apply, and an async function is only begun under that of its decorator, not run. */
+static struct said inference_advice(const struct autopsy *a, size_t block, uint64_t bytes)
+{
+	bool is_of_coroutine = autopsy_is_of_coroutine(a, autopsy_group(a, block)->python_stack);
+
+	return SAID(inference_advice, fact_bytes("bytes", bytes), fact_flag("of_thread", !is_of_coroutine),
+		    fact_flag("of_coroutine", is_of_coroutine));
+}
+
 /*
  * No backward pass has ever begun, and what calls before had saved for one was let go of: nobody will go back. A training that
  * has yet to begin, or sums up losses for one pass, keeps it.
@@ -126,7 +135,7 @@ static bool is_never_gone_back(const struct autopsy *a, struct autopsy_finding *
 	autopsy_at_call(a, f, g->largest);
 	autopsy_say(f, SAID(graph_is_unused, fact_bytes("bytes", g->bytes)));
 	autopsy_evidence(f, SAID(graphs_were_let_go, NO_FACTS));
-	autopsy_advise(f, SAID(inference_advice, fact_bytes("bytes", g->bytes)));
+	autopsy_advise(f, inference_advice(a, g->largest, g->bytes));
 	return true;
 }
 
@@ -357,7 +366,7 @@ bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding 
 		autopsy_evidence(f, SAID(graphs_have_batches, fact_bytes("batches", g->input_bytes)));
 	/* What never went back, and has a model that evaluates, is no training. */
 	if (!a->failure->nr_begun && is_of_evaluation(a, g->largest))
-		autopsy_advise(f, SAID(inference_advice, fact_bytes("bytes", f->bytes)));
+		autopsy_advise(f, inference_advice(a, g->largest, f->bytes));
 	else
 		autopsy_advise(f, SAID(graphs_advice, fact_bytes("freed", f->bytes - f->bytes / g->nr_calls)));
 	return true;

@@ -84,7 +84,8 @@ static struct wide find_wide(const struct autopsy *a)
 	if (a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked)) {
 		w.is_float_asked = is_wide_float(&asked);
 		w.floats += w.is_float_asked ? a->failure->asked : 0;
-		w.integers += asked.element_type == INT64 ? a->failure->asked : 0;
+		/* Where each was before it was sorted is told in int64 only. */
+		w.integers += asked.element_type == INT64 && !autopsy_is_sorting(a->operation) ? a->failure->asked : 0;
 	}
 	w.is_odd = has_parameters && !has_wide;
 	return w;

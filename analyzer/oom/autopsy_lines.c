@@ -36,6 +36,7 @@ static int caller_of(const struct stack *stack, const char *part, bool of_forwar
 #define MODULES "/torch/nn/modules/module.py"
 #define TRANSFORMS "/torch/_functorch/" /* vmap(), grad() and their like */
 #define FUNCTIONAL "torch/nn/functional.py"
+#define ASYNCIO "/asyncio/events.py"
 
 static bool find_call_line(const struct autopsy *a, uint32_t python_stack, const char *part, bool of_forward,
 			   struct stack_frame *out)
@@ -80,16 +81,27 @@ static int frame_of_transform(const struct stack *stack, const char *name)
 	return frame_of(stack, TRANSFORMS, name);
 }
 
-bool autopsy_is_of_attention_weights(const struct autopsy *a, uint32_t python_stack)
+static bool has_frame_of(const struct autopsy *a, uint32_t python_stack, const char *part, const char *name)
 {
 	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	struct stack stack = { 0 };
-	bool is;
+	bool has;
 
 	stack_expand(&stack, &source, python_stack, 0);
-	is = frame_of(&stack, FUNCTIONAL, "multi_head_attention_forward") >= 0;
+	has = frame_of(&stack, part, name) >= 0;
 	stack_release(&stack);
-	return is;
+	return has;
+}
+
+bool autopsy_is_of_attention_weights(const struct autopsy *a, uint32_t python_stack)
+{
+	return has_frame_of(a, python_stack, FUNCTIONAL, "multi_head_attention_forward");
+}
+
+bool autopsy_is_of_coroutine(const struct autopsy *a, uint32_t python_stack)
+{
+	return has_frame_of(a, python_stack, ASYNCIO, "Handle._run") || /* before Python 3.11 without its class: */
+	       has_frame_of(a, python_stack, ASYNCIO, "_run");
 }
 
 bool autopsy_is_of_sample_gradients(const struct autopsy *a, uint32_t python_stack)

@@ -348,17 +348,23 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 	return applies;
 }
 
-/* Does the line at this place have most of the memory, in many tensors that pass? */
-static bool has_most(const struct autopsy *a, const struct autopsy_place *place)
+/* The name of the line that has most of the memory in many tensors that pass, or what most of them are kept by. NULL: it is not so. */
+static const struct namegroup *name_of_most(const struct autopsy *a)
 {
-	return place && place->named && place->blocks >= OUTPUTS_MIN && 2 * place->bytes >= a->failure->allocated &&
-	       moment_is_passing(a->categories.block[place->largest].category);
+	const struct autopsy_place *place = a->nr_places ? &a->place[0] : NULL;
+	uint64_t bytes;
+
+	if (!a->names || !place || place->blocks < OUTPUTS_MIN || 2 * place->bytes < a->failure->allocated ||
+	    !moment_is_passing(a->categories.block[place->largest].category))
+		return NULL;
+	return place->named ? place->named : groupkeeper_alike(&a->names[0], &bytes);
 }
 
 /* What has been made ahead of an iterator that has yet to take it. */
-static bool is_made_ahead(const struct autopsy *a, struct autopsy_finding *f, const struct autopsy_place *place)
+static bool is_made_ahead(const struct autopsy *a, struct autopsy_finding *f, const struct namegroup *g)
 {
-	const char *keeper = letgo_waiting(place->named);
+	const struct autopsy_place *place = &a->place[0];
+	const char *keeper = letgo_waiting(g);
 
 	if (!keeper)
 		return false;
@@ -370,22 +376,48 @@ static bool is_made_ahead(const struct autopsy *a, struct autopsy_finding *f, co
 }
 
 /*
- * Where there is no model, by objects of Python's own library that wait (timers, tasks, queues), or by functions that replace each
- * other. No program keeps results there.
+ * Where there is no model, by objects of Python's own library that wait (timers, tasks, queues), by methods that are to be called later,
+ * or by functions that replace each other. No program keeps results there.
  */
-static bool is_kept_by_library(const struct autopsy *a, struct autopsy_finding *f, const struct autopsy_place *place)
+static bool is_kept_by_library(const struct autopsy *a, struct autopsy_finding *f, const struct namegroup *g)
 {
-	const char *class = letgo_owner_class(place->named), *variable = letgo_chain_of_functions(place->named);
-	struct fact bytes = fact_bytes("bytes", place->bytes), tensors = fact_count("tensors", place->blocks);
+	const char *class = letgo_owner_class(g), *variable = letgo_chain_of_functions(g);
 	const struct modulepaths *paths = a->device->process->modulepaths;
+	const struct autopsy_place *place = &a->place[0];
+	struct fact bytes = fact_bytes("bytes", place->bytes), tensors = fact_count("tensors", place->blocks);
 
-	if ((!class && !variable) || a->failure->nr_begun || (paths && paths->nr_paths) || groupkeeper_is_full(place->named))
+	if (a->failure->nr_begun || (paths && paths->nr_paths) || groupkeeper_is_full(g))
+		return false;
+	if (class)
+		autopsy_say(f, SAID(library_keeps, bytes, tensors, fact_name("class", class)));
+	else if (letgo_is_of_methods(g))
+		autopsy_say(f, SAID(methods_keep, bytes, tensors));
+	else if (variable)
+		autopsy_say(f, SAID(chain_keeps, bytes, tensors, fact_name("variable", variable)));
+	else
 		return false;
 	f->bytes = place->bytes;
 	autopsy_at_place(a, f, 0);
-	autopsy_say(f, class ? SAID(library_keeps, bytes, tensors, fact_name("class", class))
-			     : SAID(chain_keeps, bytes, tensors, fact_name("variable", variable)));
 	autopsy_advise(f, SAID(calls_keep_advice, fact_bytes("bytes", place->bytes)));
+	return true;
+}
+
+/*
+ * Views of a small part of each, which keep the whole: what nothing looks at is most of what is there or was asked for, and kept in vain,
+ * whether the program goes on to keep them or not.
+ */
+static bool is_kept_by_views(const struct autopsy *a, struct autopsy_finding *f, const struct namegroup *g)
+{
+	char code[OBJECTNAME_MAX];
+
+	if (!namegroup_is_of_views(g) || g->blocks < OUTPUTS_MIN || a->failure->nr_begun || a->nr_findings ||
+	    2 * g->unseen_bytes < a->failure->allocated + a->failure->asked)
+		return false;
+	f->bytes = a->place[0].bytes;
+	autopsy_at_place(a, f, 0);
+	autopsy_say(f, SAID(views_keep, fact_bytes("bytes", g->bytes), fact_count("tensors", g->blocks), fact_bytes("seen", g->bytes - g->unseen_bytes)));
+	if (!letgo_text(code, sizeof(code), g, false)) /* else it is said where to copy them */
+		autopsy_advise(f, SAID(views_keep_advice, fact_bytes("bytes", g->unseen_bytes)));
 	return true;
 }
 
@@ -395,25 +427,26 @@ static bool is_kept_by_library(const struct autopsy *a, struct autopsy_finding *
  */
 bool autopsy_is_kept_in_growing(const struct autopsy *a, struct autopsy_finding *f)
 {
-	const struct autopsy_place *place = a->nr_places ? &a->place[0] : NULL;
+	const struct autopsy_place *place = &a->place[0];
+	const struct namegroup *g = name_of_most(a);
 	struct names_course c;
 	struct keeper k;
 
-	if (!has_most(a, place))
+	if (!g)
 		return false;
-	if (is_made_ahead(a, f, place) || is_kept_by_library(a, f, place))
+	if (is_made_ahead(a, f, g) || is_kept_by_library(a, f, g) || is_kept_by_views(a, f, g))
 		return true;
 	/* What calls of the model keep is told by these, and an error by itself. */
-	if (!a->failure->nr_begun && (!is_called_by_layers(a) || groupkeeper_around(&k, place->named, TFMT_KIND_EXCEPTION)))
+	if (!a->failure->nr_begun && (!is_called_by_layers(a) || groupkeeper_around(&k, g, TFMT_KIND_EXCEPTION)))
 		return false;
-	if (2 * place->kept_bytes > place->bytes || !groupkeeper_growing(&k, place->named) || k.has_bound)
+	if (2 * place->kept_bytes > place->bytes || !groupkeeper_growing(&k, g) || k.has_bound)
 		return false;
 	if (names_course(&c, a->device->process->names, &k) < 2 || c.last <= c.before) /* it grew once, and has ended */
 		return false;
 	f->bytes = place->bytes;
 	autopsy_at_place(a, f, 0);
 	autopsy_say(f, SAID(growing_keeps, fact_bytes("bytes", place->bytes), fact_count("tensors", place->blocks)));
-	autopsy_evidence(f, SAID(growing_had, fact_name("holder", groupkeeper_name(place->named, &k.name)), fact_count("first", c.first),
+	autopsy_evidence(f, SAID(growing_had, fact_name("holder", groupkeeper_name(g, &k.name)), fact_count("first", c.first),
 				 fact_count("last", c.last)));
 	autopsy_advise(f, SAID(calls_keep_advice, fact_bytes("bytes", place->bytes)));
 	return true;

@@ -24,7 +24,8 @@ OVERSIGHTS = JOBS / "oom" / "oversights.py"
 CONTAINERS = JOBS / "oom" / "containers.py"
 UNWATCHED = JOBS / "oom" / "unwatched.py"
 UNCALLED = JOBS / "oom" / "uncalled.py"
-SCRIPTS = (SCRIPT, SHAPES, KEPT, MIXED, MODELS, LARGE, PILED, OVERSIGHTS, CONTAINERS, UNWATCHED, UNCALLED)
+OVERHELD = JOBS / "oom" / "overheld.py"
+SCRIPTS = (SCRIPT, SHAPES, KEPT, MIXED, MODELS, LARGE, PILED, OVERSIGHTS, CONTAINERS, UNWATCHED, UNCALLED, OVERHELD)
 # Verdict and cause of each job, and the job whose line it is about, if another.
 CAUSES = {
     "too_big": ("too_big", "never_fits"),
@@ -243,6 +244,10 @@ CAUSES = {
     "forecast": ("too_big", "sum"),
     "undone": ("too_big", "sum"),
     "taught": ("too_big", "sum"),
+    "tides": ("leak", "kept_tensors"),
+    "trunks": ("leak", "kept_tensors"),
+    "standings": ("too_big", "sum"),
+    "answers": ("graph_retention", "no_backward"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -268,7 +273,7 @@ BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"],
     "sittings": ["fragmentation"],
           "slides": ["kept_outputs"], "curvature": ["fragmentation"], "scales": ["fragmentation"], "plates": ["fragmentation"]}  # fmt: skip
 # Jobs whose line lies in the model's forward: the line that calls it is told beside it.
-CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "wills", "each_sample", "engines", "ranking", "slopes", "settled", "reliefs", "reels", "silent", "attempts", "undone"}
+CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "wills", "each_sample", "engines", "ranking", "slopes", "settled", "reliefs", "reels", "silent", "attempts", "undone", "answers"}
 
 
 def script_of(cause):
@@ -464,6 +469,10 @@ FIRST = {
     "forecast": "open_advice",
     "undone": "train_mode_advice",
     "taught": "left_out_advice",
+    "tides": "let_go_advice",
+    "trunks": "let_go_advice",
+    "standings": "sorting_advice",
+    "answers": "let_go_advice",
     "handlers": "let_go_advice",
     "silent": "hooked_advice",
     "damped": "let_go_advice",
