@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "analyzer/names/objectway.h"
+
 bool groupkeeper_nearest(struct keeper *k, struct keeper *next, const struct namegroup *g)
 {
 	struct keeper two[2] = { 0 };
@@ -117,23 +119,41 @@ const struct namegroup *groupkeeper_most(const struct namegroups *g, uint64_t *b
 	return largest;
 }
 
+/* What groups have together that one keeper of this name leads to, the nearest or one further out. */
+static uint64_t bytes_by(const struct namegroups *g, const char *keeper)
+{
+	struct keeper all[GROUPKEEPER_MOST];
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < g->nr_groups; i++) {
+		const struct namegroup *one = &g->group[i];
+		uint32_t nr = one->is_named ? objectname_keepers(all, GROUPKEEPER_MOST, one->named.census->census, one->named.object) : 0;
+
+		while (nr && strcmp(all[nr - 1].name.pattern, keeper) != 0)
+			nr--;
+		bytes += nr ? one->bytes : 0;
+	}
+	return bytes;
+}
+
 const struct namegroup *groupkeeper_alike(const struct namegroups *g, uint64_t *bytes)
 {
 	const struct namegroup *largest = largest_named(g);
-	struct keeper k, of, next;
+	struct keeper k[GROUPKEEPER_MOST];
 	uint64_t all = 0;
+	uint32_t nr;
 
-	*bytes = 0;
-	if (!largest || !groupkeeper_nearest(&k, &next, largest))
+	if (!largest)
 		return NULL;
-	for (size_t i = 0; i < g->nr_groups; i++) {
-		const struct namegroup *one = &g->group[i];
-
-		all += one->bytes;
-		if (one->is_named && groupkeeper_nearest(&of, &next, one) && !strcmp(of.name.pattern, k.name.pattern))
-			*bytes += one->bytes;
+	for (size_t i = 0; i < g->nr_groups; i++)
+		all += g->group[i].bytes;
+	nr = objectname_keepers(k, GROUPKEEPER_MOST, largest->named.census->census, largest->named.object);
+	for (uint32_t i = 0; i < nr; i++) {
+		*bytes = bytes_by(g, k[i].name.pattern);
+		if (*bytes > all / 2)
+			return largest;
 	}
-	return *bytes > all / 2 ? largest : NULL;
+	return NULL;
 }
 
 bool groupkeeper_bounded(struct keeper *k, const struct namegroup *g)
@@ -154,9 +174,29 @@ bool groupkeeper_is_full(const struct namegroup *g)
 	return !groupkeeper_growing(&growing, g) || growing.has_bound;
 }
 
+bool suspended_find(struct suspended *s, const struct named *named)
+{
+	struct objectway w;
+
+	objectway_find(&w, named->census->census, named->object);
+	for (uint32_t i = w.nr; i-- > 1;) {
+		const struct tfmt_object_facts *of = w.step[i], *call = w.step[i - 1];
+
+		if (of->edge != TFMT_EDGE_LOCAL || call->kind != TFMT_KIND_GENERATOR)
+			continue;
+		*s = (struct suspended){ .variable = of->name,
+					 .function = of->function,
+					 .file = of->file,
+					 .line = of->line,
+					 .is_async = !strcmp(call->class_name, "coroutine") || !strcmp(call->class_name, "async_generator") };
+		return of->name && *of->name;
+	}
+	return false;
+}
+
 bool keeper_is_lru_cache(const struct keeper *k)
 {
-	return !strcmp(k->class_name, "_lru_cache_wrapper") || !strcmp(k->class_name, "functools._lru_cache_wrapper");
+	return k->class_name && (!strcmp(k->class_name, "_lru_cache_wrapper") || !strcmp(k->class_name, "functools._lru_cache_wrapper"));
 }
 
 bool keeper_is_variable(const struct keeper *k)

@@ -32,8 +32,8 @@ bool groupkeeper_growing_module(struct keeper *k, const struct namegroup *g);
 const struct namegroup *groupkeeper_most(const struct namegroups *g, uint64_t *bytes);
 
 /*
- * The same where the largest group and others have one nearest keeper by its name: the attributes of objects of one kind. NULL:
- * they are no more than half of the bytes.
+ * The same of a container or another keeper, whether it grows or not, by its name: that of the attributes of objects of one kind, or of lists
+ * that a dict has by key. NULL: no keeper of the largest group has more than half of the bytes.
  */
 const struct namegroup *groupkeeper_alike(const struct namegroups *g, uint64_t *bytes);
 
@@ -42,6 +42,15 @@ bool groupkeeper_bounded(struct keeper *k, const struct namegroup *g);
 
 /* Has the container that keeps it a bound that it has reached, and grows none that holds such ones? Then this is no more than is meant. */
 bool groupkeeper_is_full(const struct namegroup *g);
+
+/* A call that has begun and waits: of a generator, or (is_async) of an async function. Valid until the census is closed. */
+struct suspended {
+	const char *variable, *function, *file; /* the nearest variable of the call's that leads to the block; function, file: NULL = not known */
+	uint32_t line;
+	bool is_async;
+};
+/* The nearest such call by whose variable it is kept. false: none keeps it. */
+bool suspended_find(struct suspended *s, const struct named *named);
 
 /* A list, deque, dict or set; the cache of functools.lru_cache(); a variable that is the tensor itself. */
 bool keeper_has_entries(const struct keeper *k);

@@ -103,7 +103,7 @@ static const struct owner {
 	  " (each keeps its own key alive)", NULL },
 	{ "itertools._tee", TFMT_KIND_OTHER, true, "two iterators made from the source, instead of the two of itertools.tee() (one is ",
 	  "), which keeps what the slower one has yet to read,", NULL },
-	{ "ExitStack", TFMT_KIND_DEQUE, true, "a with block for each, in place of ", ".enter_context() of a stack that stays open,", NULL },
+	{ "ExitStack", TFMT_KIND_DEQUE, true, "a with block for each, in place of enter_context() or callback() of ", ", a stack that stays open,", NULL },
 	{ "AsyncExitStack", TFMT_KIND_DEQUE, true, "an async with block for each, in place of ", ", a stack that stays open,", NULL },
 	{ FINALIZER, TFMT_KIND_DICT, false, "weakref.finalize() with a function that has no reference to the object itself,", "", NULL },
 	{ "Timer", TFMT_KIND_OTHER, false, "cancel() of each threading.Timer that is no longer needed, for example before a new one replaces it,", "", NULL },
@@ -165,6 +165,27 @@ const char *letgo_waiting(const struct namegroup *g)
 		return "itertools.tee()";
 	/* Of Executor.map(): futures that a program has in a list of its own may be done with. */
 	return function && strstr(function, RESULTS_OF_MAP) ? "an executor" : NULL;
+}
+
+bool letgo_keyed_by_tensors(struct objectname *n, const struct namegroup *g)
+{
+	const struct tfmt_census *c = g->is_named ? g->named.census->census : NULL;
+	struct objectway w = { .nr = 0 };
+
+	if (c)
+		objectway_find(&w, c, g->named.object);
+	if (!w.nr || objectway_state(&w, c))
+		return false;
+	for (uint32_t i = w.nr; i-- > 1;) {
+		const struct tfmt_object_facts *key =
+			w.step[i]->edge == TFMT_EDGE_OBJECT ? tfmt_census_object(c, (uint32_t)w.step[i]->number) : NULL;
+
+		if (!key || key->kind != TFMT_KIND_TENSOR || w.step[i - 1]->kind != TFMT_KIND_DICT)
+			continue;
+		objectname_find(n, c, w.id[i - 1]);
+		return true;
+	}
+	return false;
 }
 
 bool letgo_is_of_methods(const struct namegroup *g)

@@ -36,6 +36,12 @@ const char *letgo_waiting(const struct namegroup *g);
 /* Is it of objects of which a method was given to C code, as atexit.register() is, that calls it later? */
 bool letgo_is_of_methods(const struct namegroup *g);
 
+/*
+ * The dict that keeps it with a tensor as the key of each: a tensor is found again only by itself, not by another of the same values. n: what
+ * that dict is called. false: there is none, or it is an optimizer's.
+ */
+bool letgo_keyed_by_tensors(struct objectname *n, const struct namegroup *g);
+
 /* Does a hook alone keep it, as far as the census tells? Its removal is said then. */
 bool letgo_is_hook(struct hookname *h, const struct namegroup *g);
 

@@ -114,6 +114,21 @@ static void sort_places(struct autopsy *a)
 	free(now);
 }
 
+/* By a call that waits, or by a container, where no exception leads to it. */
+static bool is_held_elsewhere(const struct named *named)
+{
+	struct keeper k[GROUPKEEPER_MOST];
+	struct suspended s;
+	uint32_t nr;
+
+	if (suspended_find(&s, named))
+		return true;
+	nr = named->name.root != ROOT_EXCEPTION ? objectname_keepers(k, GROUPKEEPER_MOST, named->census->census, named->object) : 0;
+	while (nr && !keeper_has_entries(&k[nr - 1]))
+		nr--;
+	return nr;
+}
+
 /* What the blocks of each place are called, by the censuses. */
 static void find_names(struct autopsy *a)
 {
@@ -131,6 +146,8 @@ static void find_names(struct autopsy *a)
 		namegroups_add(&a->names[a->block[i].place], has_name ? &named : NULL, 0, life->size, 1);
 		if (kepttensors_is_of_step(&a->moment, i))
 			namegroups_add(&a->names_kept[a->block[i].place], has_name ? &named : NULL, 0, life->size, 1);
+		a->block[i].is_held_elsewhere = has_name && is_held_elsewhere(&named);
+		a->is_exception_seen |= has_name && named.name.root == ROOT_EXCEPTION;
 		a->block[i].is_native = has_name && named.name.root == ROOT_NATIVE;
 		a->block[i].is_detached = a->block[i].has_graph && has_name && !a->block[i].is_native && !named.has_node;
 		a->block[i].is_unseen = !has_name;
@@ -340,6 +357,8 @@ static void find_patterns(struct autopsy *a)
 	a->patterns.kept = kepttensors_find(&a->moment);
 }
 
+#define STATE_PARTS_MOST 2 /* tensors of what goes on from step to step under one name: an LSTM has two */
+
 /* A variable of a module's forward that has not returned: it is being computed, and keeps nothing from call to call. */
 static bool is_being_computed(const struct namegroup *g)
 {
@@ -393,6 +412,27 @@ static const struct namegroup *single_holder(const struct autopsy *a, const stru
 }
 
 /*
+ * Is the one number a loss of which what goes on from step to step is a part? A running sum leads to all steps, and whatever else to its own
+ * step alone. Where something else leads to more than half of what the number does, that one leads there by it: of those a hidden state comes
+ * before what was computed of it; and where passes made graphs, what they gave comes before what it updates.
+ */
+static const struct namegroup *part_of(const struct autopsy *a, const struct namegroup *number)
+{
+	bool is_updated = autopsy_have_passes_made_graphs(a);
+	const struct namegroup *part = number;
+
+	for (size_t i = 0; i < a->holders.nr_groups; i++) {
+		const struct namegroup *g = &a->holders.group[i];
+		uint64_t nodes = g->is_named && g->blocks ? g->nodes / g->blocks : 0, of_part = part->nodes / part->blocks;
+
+		if (g->is_named && !g->named.is_number && g->named.use == USE_UNKNOWN && g->blocks <= STATE_PARTS_MOST && 2 * nodes > number->nodes &&
+		    (part == number || (is_updated ? nodes > of_part : nodes < of_part)) && !is_being_computed(g))
+			part = g;
+	}
+	return part;
+}
+
+/*
  * What leads to the most nodes of graphs: a sum of losses, a hidden state that goes on from step to step, or the container that
  * has an entry for each graph. NULL: a census saw none. Older censuses count no nodes: of those the container with most entries.
  */
@@ -412,6 +452,8 @@ static const struct namegroup *graph_holder(const struct autopsy *a)
 		if (a->holders.group[i].is_named && most->blocks == 1 && is_gradient_of(&a->holders.group[i], most))
 			most = &a->holders.group[i];
 	most = single_holder(a, most);
+	if (most && most->blocks == 1 && most->named.is_number)
+		most = part_of(a, most);
 	if (most && NODE_SAVES * nodes_of(most) < nr_of_graphs(a)) /* it leads to a part of them: what holds the others is not known */
 		return NULL;
 	for (size_t i = 0; i < a->holders.nr_groups && (!most || !most->nodes); i++) {
@@ -436,6 +478,8 @@ static void name_by_place(const struct autopsy *a, struct autopsy_finding *f, si
 	f->named = kept ? kept : a->place[place].named;
 	if (f->verdict == VERDICT_LEAK && a->names && !f->named)
 		f->named = groupkeeper_alike(&a->names[place], &f->named_bytes);
+	if (f->named && f->named->named.use == USE_PARAMETER && f->named != a->place[place].named && f->named != kept)
+		f->named = NULL; /* of a model's own parts how many there are says more */
 	if (!f->named_bytes && f->named)
 		f->named_bytes = f->named->bytes;
 }

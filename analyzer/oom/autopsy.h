@@ -116,6 +116,7 @@ struct autopsy {
 	size_t nr_places;
 	struct namegroups *names; /* of each place; NULL: there is no census */
 	struct namegroups *names_kept; /* the same of those blocks that steps before have left */
+	bool is_exception_seen; /* a census has seen one that leads to a block */
 	bool is_seen_now; /* a census has seen what the step at hand has made */
 	struct namegroups holders; /* tensors with a graph, by what variables and containers call them: they keep it */
 	const struct namegroup *graph_holder; /* of those, the one that leads to most of the graphs; NULL: none is known to */

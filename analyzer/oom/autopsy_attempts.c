@@ -74,6 +74,8 @@ static bool is_of_attempt(const struct autopsy *a, size_t i, const struct attemp
 
 	if (attempt->has_model && !moment_is_passing(category))
 		return true;
+	if (a->block[i].is_held_elsewhere) /* what holds it is no exception of that attempt's */
+		return false;
 	if (is_before_pass(a, i, ended))
 		return false;
 	if (a->block[i].has_graph)
@@ -116,12 +118,35 @@ void autopsy_find_attempts(struct autopsy *a)
 	stack_release(&attempt.call.stack);
 }
 
+/*
+ * Where several threads or tasks ask, one of them fails, and what another has made is there: nobody keeps it by an exception. Has a census seen
+ * none that leads to a block, or do others than exceptions lead to more of the graphs?
+ */
+static bool is_refuted(const struct autopsy *a)
+{
+	uint64_t by_exceptions = 0, by_others = 0;
+
+	for (size_t i = 0; i < a->holders.nr_groups; i++) {
+		const struct namegroup *g = &a->holders.group[i];
+
+		if (g->is_named && g->named.name.root == ROOT_EXCEPTION)
+			by_exceptions += g->nodes;
+		else if (g->is_named)
+			by_others += g->nodes;
+	}
+	return a->is_seen_now && (!a->is_exception_seen || (2 * a->attempts.graph_bytes > a->attempts.bytes && by_others > by_exceptions));
+}
+
 static bool say_attempts(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct autopsy_attempts *t = &a->attempts;
 
 	if (!t->of_largest || !autopsy_matters(a, t->bytes))
 		return false;
+	if (is_refuted(a)) {
+		f->aside = SAID(aside_no_exception, fact_name("cause", f->cause), fact_bytes("bytes", t->bytes));
+		return false;
+	}
 	f->bytes = t->bytes;
 	autopsy_at_call(a, f, t->largest);
 	if (t->graph_bytes == t->bytes)

@@ -251,6 +251,12 @@ static struct said sum_text(const struct autopsy *a)
 	return a->lacking ? SAID(sum_of_tensors, lacking, asked, allocated) : SAID(sum_beside_tensors, asked, allocated);
 }
 
+/* Is no more said than what there is, and what was asked for? */
+static bool is_sum(const struct autopsy_finding *f)
+{
+	return f->sentence.sentence == SAY_sum_of_tensors || f->sentence.sentence == SAY_sum_beside_tensors;
+}
+
 /* Nothing else: the sum of what the program needs. */
 static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 {
@@ -263,7 +269,8 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_say_larger(a, f);
 		autopsy_say_whole(a, f);
 		autopsy_say_alike(a, f);
-		autopsy_say_pairs(a, f);
+		if (!autopsy_has_rounds(a))
+			autopsy_say_pairs(a, f);
 		autopsy_say_line(a, f);
 		autopsy_say_models(a, f);
 		if (!autopsy_is_sorting(a->operation))
@@ -273,7 +280,10 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_say_recomputed(a, f);
 		autopsy_say_nested(a, f);
 		autopsy_say_doubles(a, f);
+		autopsy_say_integers(a, f);
 		autopsy_say_open(a, f);
+		if (is_sum(f))
+			autopsy_say_rounds(a, f);
 		autopsy_advise_half(a, f);
 		advise_sorting(a, f);
 	}

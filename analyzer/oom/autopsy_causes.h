@@ -158,6 +158,16 @@ uint64_t autopsy_doubles(const struct autopsy *a);
 /* The headline, if that is more than all else. */
 void autopsy_say_doubles(const struct autopsy *a, struct autopsy_finding *f);
 
+/* The headline, if the largest tensor is in int64, and half of what is would do. */
+void autopsy_say_integers(const struct autopsy *a, struct autopsy_finding *f);
+
+/* The innermost line of the program's that all of these stacks lead through and that no backward pass has gone back to. false: there is none. */
+bool autopsy_unused_line(struct stack_frame *line, const struct autopsy *a, const uint32_t *python_stacks, size_t nr);
+
+/* Was most of what there is saved by lines that ran again and again within the step (autopsy_rounds.c)? The headline, if it was. */
+bool autopsy_has_rounds(const struct autopsy *a);
+void autopsy_say_rounds(const struct autopsy *a, struct autopsy_finding *f);
+
 /* Did einsum() ask for a product of all dimensions of its operands, larger than all that is there? Then no batch is why. */
 bool autopsy_is_uncontracted(const struct autopsy *a);
 

@@ -98,3 +98,18 @@ bool autopsy_is_joining(const char *operation)
 			return true;
 	return false;
 }
+
+bool autopsy_have_passes_made_graphs(const struct autopsy *a)
+{
+	uint32_t nr = 0, step = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (!b->life.in_graph_pass || b->life.birth.ordinal >= a->step_ordinal || (nr && b->step == step))
+			continue;
+		step = b->step;
+		nr++;
+	}
+	return nr > 1;
+}

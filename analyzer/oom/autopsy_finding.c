@@ -64,6 +64,38 @@ static bool has_a_line(const struct autopsy_finding *f)
 	       (f->verdict == VERDICT_CYCLE && letgo_ctx_attribute(f->named));
 }
 
+/* A generator has what it is still to give; many in a container, of which some have ended, what each was last at. */
+static void advise_generators(struct autopsy_finding *f)
+{
+	const struct namegroup *g = f->named;
+	char code[OBJECTNAME_MAX];
+	struct suspended s;
+	struct keeper around;
+	bool is_variable;
+
+	if (letgo_of_owner(code, sizeof(code), g)) {
+		autopsy_advise_first(f, SAID(let_go_advice, fact_name("code", code), fact_if(f->has_site, fact_site("site", &f->site)),
+					     fact_bytes("bytes", g->bytes)));
+	} else if (groupkeeper_around(&around, g, TFMT_KIND_GENERATOR)) {
+		is_variable = suspended_find(&s, &g->named) && s.function && !strcmp(s.variable, g->named.name.text);
+		autopsy_advise_first(f, SAID(generators_advice, fact_if(is_variable, fact_name("variable", s.variable)),
+					     fact_if(is_variable, fact_name("function", s.function)),
+					     fact_name("holder", groupkeeper_name(g, &around.name)), fact_bytes("bytes", g->bytes)));
+	} else {
+		autopsy_advise_first(f, SAID(line_has_most_advice, fact_bytes("each", g->bytes / g->blocks)));
+	}
+}
+
+/* That only a small part of each is looked at says more than how they came to be kept. */
+static void say_views(struct autopsy_finding *f)
+{
+	const struct namegroup *g = f->named;
+
+	autopsy_evidence_first(f, f->sentence);
+	autopsy_evidence_first(f, SAID(views_of_more, fact_bytes("seen", g->bytes - g->unseen_bytes), fact_bytes("kept", g->bytes)));
+	autopsy_say(f, SAID(views_hold, fact_bytes("bytes", f->bytes)));
+}
+
 void autopsy_let_go(struct autopsy_finding *f)
 {
 	char code[OBJECTNAME_MAX];
@@ -77,16 +109,8 @@ void autopsy_let_go(struct autopsy_finding *f)
 
 	if (!strcmp(f->cause, "growing_tensor") || f->is_awaited) /* what it has so far is wanted */
 		return;
-	/* A generator has what it is still to give; many in a container, of which some have ended, what each was last at. */
 	if (f->verdict == VERDICT_LEAK && f->named && f->named->is_named && f->named->named.name.root == ROOT_GENERATOR) {
-		if (letgo_of_owner(code, sizeof(code), f->named))
-			autopsy_advise_first(f, SAID(let_go_advice, fact_name("code", code), fact_if(f->has_site, fact_site("site", &f->site)),
-						     fact_bytes("bytes", f->named->bytes)));
-		else if (groupkeeper_around(&next, f->named, TFMT_KIND_GENERATOR))
-			autopsy_advise_first(f, SAID(generators_advice, fact_name("holder", groupkeeper_name(f->named, &next.name)),
-						     fact_bytes("bytes", f->named->bytes)));
-		else
-			autopsy_advise_first(f, SAID(line_has_most_advice, fact_bytes("each", f->named->bytes / f->named->blocks)));
+		advise_generators(f);
 		return;
 	}
 	if (!f->named || !has_a_line(f) ||
@@ -99,8 +123,7 @@ void autopsy_let_go(struct autopsy_finding *f)
 		return;
 	}
 	if (f->verdict == VERDICT_LEAK && namegroup_is_of_views(f->named) && f->sentence.sentence != SAY_views_keep)
-		autopsy_evidence_first(f, SAID(views_of_more, fact_bytes("seen", f->named->bytes - f->named->unseen_bytes),
-					       fact_bytes("kept", f->named->bytes)));
+		say_views(f);
 	frees_all = f->named->named.has_node || f->named_bytes > f->bytes;
 	is_called = f->has_caller && !letgo_ctx_attribute(f->named);
 	has_hook = letgo_is_hook(&hook, f->named);
@@ -124,7 +147,7 @@ void autopsy_let_go(struct autopsy_finding *f)
 	 */
 	evaluates = (!strcmp(f->cause, "evaluation") || (f->nr_advice && f->advice[0].sentence == SAY_inference_advice)) &&
 		    !letgo_owner_class(f->named);
-	if (evaluates || (!strcmp(f->cause, "no_backward") && f->named->named.is_number) || (f->is_of_hooked && !has_hook))
+	if (evaluates || (f->nr_advice && f->advice[0].sentence == SAY_no_graphs_advice) || (!strcmp(f->cause, "no_backward") && f->named->named.is_number) || (f->is_of_hooked && !has_hook))
 		autopsy_advise(f, said);
 	else
 		autopsy_advise_first(f, said);

@@ -289,6 +289,18 @@ static bool is_used(const struct autopsy *a, const struct tfmt_instance *module,
 	return is;
 }
 
+bool autopsy_unused_line(struct stack_frame *line, const struct autopsy *a, const uint32_t *python_stacks, size_t nr)
+{
+	struct stack_frame inner;
+	bool found = nr && autopsy_common_line(a, python_stacks, nr, line);
+
+	while (found && is_used(a, NULL, line)) {
+		inner = *line;
+		found = autopsy_outer_line(a, python_stacks[0], &inner, line);
+	}
+	return found;
+}
+
 /*
  * What has been trained computes something else here: the innermost line that all open graphs have in common, and that no pass has
  * gone back to, where passes have used the same model, or the same code. A further model may be trained by what follows.
@@ -297,7 +309,6 @@ static bool find_open_line(struct stack_frame *line, const struct autopsy *a)
 {
 	uint32_t *stack = heap_alloc(a->categories.nr_blocks + 1, sizeof(*stack));
 	struct tfmt_instance outermost;
-	struct stack_frame inner;
 	bool found, is_known;
 	size_t nr = 0;
 
@@ -309,12 +320,9 @@ static bool find_open_line(struct stack_frame *line, const struct autopsy *a)
 		is_known = is_used(a, &outermost, NULL);
 	else
 		is_known = found && is_used(a, NULL, &a->place[a->block[a->patterns.open.largest].place].frame);
-	while (found && is_known && is_used(a, NULL, line)) {
-		inner = *line;
-		found = autopsy_outer_line(a, stack[0], &inner, line);
-	}
+	found = is_known && autopsy_unused_line(line, a, stack, nr);
 	free(stack);
-	return found && is_known;
+	return found;
 }
 
 void autopsy_say_open(const struct autopsy *a, struct autopsy_finding *f)

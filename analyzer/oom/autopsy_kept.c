@@ -13,6 +13,7 @@
 #include "analyzer/patterns/keptgraph.h"
 #include "analyzer/patterns/patterns_thresholds.h"
 #include "analyzer/stacks/framekind.h"
+#include "analyzer/stacks/sourceline.h"
 
 #define PLACES_TOLD 3
 
@@ -180,6 +181,17 @@ static double freed_by_passes(const struct autopsy *a)
 	return bytes;
 }
 
+/* Called at the line that passes have left out, where what it calls is used elsewhere as well: a teacher of the student's class. */
+static void at_passed_by(const struct autopsy *a, struct autopsy_finding *f, size_t block)
+{
+	struct stack_frame line;
+
+	if (!autopsy_unused_line(&line, a, &(uint32_t){ autopsy_group(a, block)->python_stack }, 1) || sourceline_is_same_call(&line, &f->site))
+		return;
+	f->caller = line;
+	f->has_caller = true;
+}
+
 /* Graphs of calls that passes went by, though what other calls made was freed by them. */
 struct passed_by {
 	uint64_t bytes;
@@ -235,6 +247,7 @@ bool autopsy_is_past_evaluation(const struct autopsy *a, struct autopsy_finding 
 		return false;
 	f->bytes = g.bytes;
 	autopsy_at_call(a, f, g.largest);
+	at_passed_by(a, f, g.largest);
 	autopsy_say(f, SAID(passed_by_graphs, fact_bytes("bytes", g.bytes)));
 	autopsy_evidence(f, SAID(passed_by_passes, fact_count("passes", a->failure->nr_begun)));
 	autopsy_evidence(f, SAID(passed_by_steps, fact_count("steps", g.nr_steps)));
@@ -248,30 +261,15 @@ static void say_kept_graphs(const struct autopsy *a, struct autopsy_finding *f, 
 	f->bytes = g->bytes;
 	f->per_step = g->bytes / g->nr_steps;
 	autopsy_at_call(a, f, g->block);
+	at_passed_by(a, f, g->block);
 	autopsy_say(f, said);
 	autopsy_evidence(f, SAID(graphs_each_step, fact_count("tensors", g->per_step), fact_bytes("each", f->per_step)));
-}
-
-/* Have backward passes of earlier steps made a graph themselves, of which something is there still? */
-static bool have_passes_made_graphs(const struct autopsy *a)
-{
-	uint32_t nr = 0, step = 0;
-
-	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		const struct category_block *b = &a->categories.block[i];
-
-		if (!b->life.in_graph_pass || b->life.birth.ordinal >= a->step_ordinal || (nr && b->step == step))
-			continue;
-		step = b->step;
-		nr++;
-	}
-	return nr > 1;
 }
 
 /* Where no object of the program's leads to them: then nothing else than their own gradients does. */
 static bool say_cycles(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes)
 {
-	if (!a->device->process->names || a->graph_holder || !have_passes_made_graphs(a))
+	if (!a->device->process->names || a->graph_holder || !autopsy_have_passes_made_graphs(a))
 		return false;
 	f->certainty = CERTAINTY_PROVEN;
 	autopsy_evidence(f, SAID(graphs_as_cycles, NO_FACTS));
@@ -282,7 +280,7 @@ static bool say_cycles(const struct autopsy *a, struct autopsy_finding *f, uint6
 /* Gradients that nobody sets to None: each pass that makes a graph adds one to theirs. */
 static bool say_gradients(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes)
 {
-	if (!a->graph_holder || a->graph_holder->named.use != USE_GRADIENT || !have_passes_made_graphs(a))
+	if (!a->graph_holder || a->graph_holder->named.use != USE_GRADIENT || !autopsy_have_passes_made_graphs(a))
 		return false;
 	autopsy_evidence_first(f, SAID(graphs_of_gradients, fact_name("name", namegroup_text(a->graph_holder))));
 	autopsy_advise(f, SAID(gradients_advice, fact_bytes("less", bytes)));
@@ -294,11 +292,22 @@ static bool say_outer(const struct autopsy *a, struct autopsy_finding *f, uint64
 {
 	const struct namegroup *g = a->graph_holder;
 
-	if (!g || g->blocks != 1 || !g->named.has_node || !have_passes_made_graphs(a))
+	if (!g || g->blocks != 1 || !g->named.has_node || !g->named.is_number || !autopsy_have_passes_made_graphs(a))
 		return false;
 	f->is_awaited = true;
 	autopsy_evidence(f, SAID(graphs_for_outer, NO_FACTS));
 	autopsy_advise(f, SAID(outer_advice, fact_name("sum", namegroup_text(g)), fact_bytes("less", bytes)));
+	return true;
+}
+
+/* What is updated by the gradients of such passes goes on with the graphs of all of them. */
+static bool say_updated(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes)
+{
+	const struct namegroup *g = a->graph_holder;
+
+	if (!g || g->named.is_number || !autopsy_have_passes_made_graphs(a))
+		return false;
+	autopsy_advise(f, SAID(no_graphs_advice, fact_name("name", namegroup_text(g)), fact_bytes("bytes", bytes)));
 	return true;
 }
 
@@ -369,7 +378,7 @@ bool autopsy_is_retained_graph(const struct autopsy *a, struct autopsy_finding *
 	if (!find_kept_graphs_so(a, &g, kepttensors_are_kept_on) || 2 * freed_by_passes(a) >= (double)g.bytes)
 		return is_of_forward_before(a, f);
 	say_kept_graphs(a, f, &g, SAID(graphs_not_freed, fact_bytes("bytes", g.bytes), fact_count("steps", g.nr_steps)));
-	if (say_cycles(a, f, g.bytes) || say_gradients(a, f, g.bytes) || say_outer(a, f, g.bytes))
+	if (say_cycles(a, f, g.bytes) || say_gradients(a, f, g.bytes) || say_outer(a, f, g.bytes) || say_updated(a, f, g.bytes))
 		return true;
 	autopsy_evidence(f, SAID(graphs_as_retained, NO_FACTS));
 	autopsy_advise(f, SAID(retain_advice, fact_bytes("less", g.bytes)));
@@ -440,7 +449,7 @@ bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f)
 	if (!find_kept_graphs(a, &g))
 		return is_held_since_update(a, f);
 	say_kept_graphs(a, f, &g, SAID(graphs_held, fact_bytes("bytes", g.bytes), fact_count("steps", g.nr_steps)));
-	if (say_cycles(a, f, g.bytes) || say_gradients(a, f, g.bytes))
+	if (say_cycles(a, f, g.bytes) || say_gradients(a, f, g.bytes) || say_updated(a, f, g.bytes))
 		return true;
 	if (g.results < RESULTS_MIN * (double)g.bytes)
 		autopsy_advise(f, SAID(detach_advice, fact_bytes("less", g.bytes)));

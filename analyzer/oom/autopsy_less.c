@@ -11,11 +11,26 @@
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/stacks/element.h"
+#include "analyzer/stacks/sourceline.h"
 
 #define INT64 4
 #define FLOAT32 6
 #define FLOAT64 7
 #define COMPLEX128 10
+
+/* Does what the function that asked has made last belong to a graph? Then what it was to make would, and the graph keeps all parts of it. */
+static bool is_asked_for_graph(const struct autopsy *a)
+{
+	const struct category_block *block = a->categories.block;
+	size_t latest = SIZE_MAX;
+
+	for (size_t i = 0; i < a->categories.nr_blocks && a->has_site; i++)
+		if (sourceline_is_same_function(&a->place[a->block[i].place].frame, &a->site) &&
+		    (latest == SIZE_MAX || block[i].life.birth.ordinal > block[latest].life.birth.ordinal))
+			latest = i;
+	return latest != SIZE_MAX && a->failure->phase != PHASE_BACKWARD && a->failure->phase != PHASE_OPTIMIZER &&
+	       a->block[latest].has_graph;
+}
 
 void autopsy_advise_parts(const struct autopsy *a, struct autopsy_finding *f, uint64_t bytes, uint64_t went)
 {
@@ -25,7 +40,8 @@ void autopsy_advise_parts(const struct autopsy *a, struct autopsy_finding *f, ui
 
 	if (!strcmp(a->operation, "one_hot") && bytes == a->failure->asked)
 		autopsy_advise(f, SAID(one_hot_advice, fact_bytes("bytes", bytes)));
-	autopsy_advise(f, SAID(spike_advice, fact_count("parts", parts), fact_bytes("saved", bytes - bytes / parts)));
+	autopsy_advise(f, SAID(spike_advice, fact_count("parts", parts), fact_flag("in_graph", is_asked_for_graph(a)),
+			       fact_bytes("saved", bytes - bytes / parts)));
 }
 
 /* What is in elements of eight bytes, or of twice eight, though half as many or fewer would mostly do. */
@@ -118,6 +134,25 @@ void autopsy_say_doubles(const struct autopsy *a, struct autopsy_finding *f)
 		return;
 	autopsy_say(f, SAID(sum_of_doubles, fact_bytes("bytes", w.floats), fact_if(w.is_float_asked, fact_bytes("asked", a->failure->asked))));
 	autopsy_drop_evidence(f, SAY_doubles_beside_model); /* it says no more */
+}
+
+/* Is what is largest in int64, and would there have been room with half of it? */
+void autopsy_say_integers(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct category_block *block = a->categories.block;
+	struct wide w = find_wide(a);
+	char shape[SHAPE_TEXT_MAX];
+
+	if (a->failure->is_driver || w.largest_integer == SIZE_MAX || w.integers / 2 < a->lacking || !autopsy_matters(a, w.integers) ||
+	    block[w.largest_integer].life.size < a->failure->asked)
+		return;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		if (block[i].life.size > block[w.largest_integer].life.size)
+			return;
+	f->bytes = w.integers;
+	autopsy_at_place(a, f, a->block[w.largest_integer].place);
+	autopsy_say(f, SAID(sum_of_integers, fact_bytes("bytes", block[w.largest_integer].life.size),
+			    fact_name("shape", shape_text(shape, &a->block[w.largest_integer].shape)), fact_bytes("asked", a->failure->asked)));
 }
 
 bool autopsy_is_uncontracted(const struct autopsy *a)
@@ -258,12 +293,24 @@ void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_advise_square(a, f, rows);
 }
 
-/* Who keeps them, in words: a container or a generator, which a census has seen; NULL: nothing is known to. */
+/* Who keeps them: the nearest; of an object's attributes the container that has these objects, where one does. */
+static bool find_line_keeper(struct keeper *k, const struct namegroup *g)
+{
+	struct keeper next, container;
+
+	if (!g || !groupkeeper_nearest(k, &next, g))
+		return false;
+	if (k->kind == TFMT_KIND_OTHER && g->is_named && groupkeeper_container(&container, g))
+		*k = container;
+	return true;
+}
+
+/* In words: a container or a generator, which a census has seen; NULL: nothing is known to keep them. */
 static const char *keeper_of_line(char *buf, size_t size, const struct namegroup *g)
 {
-	struct keeper k, next;
+	struct keeper k;
 
-	if (!g || !groupkeeper_nearest(&k, &next, g) || keeper_is_variable(&k))
+	if (!find_line_keeper(&k, g) || keeper_is_variable(&k))
 		return NULL;
 	if (k.name.root == ROOT_GENERATOR)
 		snprintf(buf, size, "kept by the generator %s()", k.name.function ? k.name.function : "?");
@@ -284,11 +331,58 @@ static uint64_t bytes_of_no_graph(const struct autopsy *a, size_t place)
 	return bytes;
 }
 
+/* What each of many calls of an async function has that wait at once: a server's requests. */
+bool autopsy_is_in_flight(const struct autopsy *a, size_t place, struct suspended *s)
+{
+	const struct namegroup *g = a->place[place].named;
+
+	return g && g->is_named && g->blocks >= OUTPUTS_MIN && suspended_find(s, &g->named) && s->is_async;
+}
+
+static bool say_in_flight(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct suspended s;
+
+	if (!autopsy_is_in_flight(a, 0, &s))
+		return false;
+	f->bytes = a->place[0].bytes;
+	f->has_holder = true;
+	autopsy_at_place(a, f, 0);
+	autopsy_say(f, SAID(calls_in_flight, fact_bytes("bytes", a->place[0].named->bytes), fact_count("calls", a->place[0].named->blocks),
+			    fact_name("function", s.function ? s.function : "?"), fact_name("variable", s.variable),
+			    fact_bytes("asked", a->failure->asked)));
+	autopsy_advise_first(f, SAID(calls_in_flight_advice, fact_name("variable", s.variable), fact_bytes("each", a->place[0].bytes / a->place[0].blocks)));
+	return true;
+}
+
+/* What is to be done with who keeps what a line has made, by what that is. */
+static void advise_keeper(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct autopsy_place *place = &a->place[0];
+	const struct namegroup *g = place->named;
+	struct fact each = fact_bytes("each", place->bytes / place->blocks);
+	struct objectname by_tensors;
+	char code[OBJECTNAME_MAX];
+	struct keeper k;
+	bool is_known = find_line_keeper(&k, g);
+
+	if (letgo_keyed_by_tensors(&by_tensors, g)) {
+		autopsy_evidence_first(f, SAID(keyed_by_tensors, fact_name("holder", by_tensors.text)));
+		autopsy_advise_first(f, SAID(keyed_by_tensors_advice, fact_name("holder", by_tensors.text), fact_bytes("bytes", g->bytes)));
+	} else if ((is_known && k.is_of_chain && letgo_text(code, sizeof(code), g, false)) || letgo_of_owner(code, sizeof(code), g)) {
+		autopsy_advise_first(f, SAID(let_go_advice, fact_name("code", code), fact_site("site", &f->site), fact_bytes("bytes", g->bytes)));
+	} else {
+		autopsy_advise_first(f, SAID(line_has_most_advice, each));
+		if (is_known && (k.kind == TFMT_KIND_DICT || k.kind == TFMT_KIND_SET))
+			autopsy_advise_first(f, SAID(container_advice, fact_name("holder", groupkeeper_name(g, &k.name)), each));
+	}
+}
+
 void autopsy_say_line(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct autopsy_place *place = a->nr_places ? &a->place[0] : NULL;
-	char keeper[OBJECTNAME_MAX + 32], code[OBJECTNAME_MAX];
-	struct keeper bounded, nearest, next;
+	char keeper[OBJECTNAME_MAX + 32];
+	struct keeper bounded;
 	const char *kept;
 
 	if (!place || place->blocks < OUTPUTS_MIN || 2 * bytes_of_no_graph(a, 0) < a->failure->allocated ||
@@ -296,19 +390,17 @@ void autopsy_say_line(const struct autopsy *a, struct autopsy_finding *f)
 		return;
 	if (place->named && groupkeeper_bounded(&bounded, place->named)) /* on purpose, and no more than so many */
 		return;
+	if (say_in_flight(a, f))
+		return;
 	kept = keeper_of_line(keeper, sizeof(keeper), place->named);
 	f->bytes = place->bytes;
 	autopsy_at_place(a, f, 0);
-	autopsy_say(f, SAID(line_has_most, fact_count("tensors", place->blocks), fact_bytes("bytes", place->bytes),
-			    fact_bytes("allocated", a->failure->allocated), fact_bytes("asked", a->failure->asked)));
 	f->has_holder = kept != NULL;
+	autopsy_say(f, SAID(line_has_most, fact_count("tensors", place->blocks), fact_if(kept, fact_name("keeper", kept)),
+			    fact_bytes("bytes", place->bytes), fact_bytes("allocated", a->failure->allocated),
+			    fact_bytes("asked", a->failure->asked)));
 	if (kept)
-		autopsy_evidence(f, SAID(line_is_kept, fact_name("keeper", kept)));
-	if (kept && ((groupkeeper_nearest(&nearest, &next, place->named) && nearest.is_of_chain &&
-		      letgo_text(code, sizeof(code), place->named, false)) ||
-		     letgo_of_owner(code, sizeof(code), place->named)))
-		autopsy_advise_first(f, SAID(let_go_advice, fact_name("code", code), fact_site("site", &f->site),
-					     fact_bytes("bytes", place->named->bytes)));
+		advise_keeper(a, f);
 	else
 		autopsy_advise_first(f, SAID(line_has_most_advice, fact_bytes("each", place->bytes / place->blocks)));
 }
@@ -319,8 +411,7 @@ static bool is_of_computation(const struct autopsy *a, size_t i)
 	const struct stack_frame *made = &a->place[a->block[i].place].frame;
 
 	return moment_is_passing(a->categories.block[i].category) && !a->block[i].has_graph && a->block[i].is_shaped && a->has_site &&
-	       made->file && made->function && a->site.file && a->site.function && !strcmp(made->file, a->site.file) &&
-	       !strcmp(made->function, a->site.function);
+	       made->file && made->function && sourceline_is_same_function(made, &a->site);
 }
 
 void autopsy_say_largest(const struct autopsy *a, struct autopsy_finding *f)

@@ -11,11 +11,6 @@ static bool same_text(const char *a, const char *b)
 	return a == b || (a && b && !strcmp(a, b));
 }
 
-static bool same_function(const struct stack_frame *a, const struct stack_frame *b)
-{
-	return same_text(a->file, b->file) && same_text(a->function, b->function);
-}
-
 /*
  * The frame that called the outermost function of a part of PyTorch, in a backward pass of the forward's that it goes back through, if
  * asked; -1: there is none of that part.
@@ -302,7 +297,7 @@ void autopsy_ended_call(const struct autopsy *a, const struct failure *ended, st
 	while (at < nr && at < nr_later && sourceline_is_same_call(&call->stack.frame[at], &later.frame[at]))
 		at++;
 	call->is_parted = at < nr && at < nr_later &&
-			  same_function(&call->stack.frame[at], &later.frame[at]);
+			  sourceline_is_same_function(&call->stack.frame[at], &later.frame[at]);
 	call->stack.nr_frames = call->is_parted ? at + 1 : nr;
 	stack_release(&later);
 }
@@ -328,7 +323,7 @@ bool autopsy_begins_as_call(const struct autopsy *a, uint32_t python_stack, cons
 	bool begins;
 
 	stack_expand(&stack, &source, python_stack, 0);
-	begins = !keep_program(&stack) || !call->stack.nr_frames || same_function(&stack.frame[0], &call->stack.frame[0]);
+	begins = !keep_program(&stack) || !call->stack.nr_frames || sourceline_is_same_function(&stack.frame[0], &call->stack.frame[0]);
 	stack_release(&stack);
 	return begins;
 }

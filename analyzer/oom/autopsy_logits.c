@@ -189,6 +189,5 @@ void autopsy_say_logits(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_at_request(a, f);
 	autopsy_say(f, SAID(logits_in_half, fact_count("rows", moment_elements(&asked, asked.nr_dims - 1)),
 			    fact_count("vocabulary", l.vocabulary), fact_bytes("asked", a->failure->asked)));
-	autopsy_drop_evidence(f, SAY_line_is_kept);
 	autopsy_advise_first(f, say_parts(&l, f->bytes));
 }

@@ -135,6 +135,12 @@
 /* Modules in one another by the same attribute: two are an adapter around a layer that has such an attribute itself. */
 #define NESTED_MIN THRESHOLD(NESTED_MIN, 3)
 
+/*
+ * Tensors alike that one call of one module, or one line, has saved within a step, to be told as rounds of a loop: fewer may be written out,
+ * as two views of a picture or the four heads of a model.
+ */
+#define ROUNDS_MIN THRESHOLD(ROUNDS_MIN, 8)
+
 /* ---- what calls leave ------------------------------------------------------------------------ */
 
 /*

@@ -390,11 +390,61 @@ static bool find_asked(const struct moment *at, struct attention_product *p)
 	return false;
 }
 
+/* ---- what backward has found it to be -------------------------------------------------------------- */
+
+enum said_by_nodes { NODES_UNKNOWN, NODES_OF_ATTENTION, NODES_OF_OTHERS };
+
+/* Of a stack's innermost function, whoever called it: what nodes have gone back through what that made? Not all of them make something. */
+static enum said_by_nodes said_by_nodes(const struct moment *at, uint32_t stack)
+{
+	const struct books *books = at->device->process->books;
+	struct tfmt_frame function, node, forward;
+	enum said_by_nodes said = NODES_UNKNOWN;
+
+	if (!tfmt_reader_frame(books_reader(books), stack, &function))
+		return NODES_UNKNOWN;
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
+
+		if (!g->tensor || !tfmt_reader_frame(books_reader(books), g->python_stack, &node) || node.kind != TFMT_FRAME_NODE || !node.parent ||
+		    !tfmt_reader_frame(books_reader(books), node.parent, &forward) || forward.a != function.a)
+			continue;
+		if (is_of_attention(tfmt_reader_string(books_reader(books), (uint32_t)node.a)))
+			return NODES_OF_ATTENTION;
+		said = NODES_OF_OTHERS;
+	}
+	return said;
+}
+
+/*
+ * Backward passes have gone through all that makes such tensors, and met neither a product nor a softmax: a field on a square grid has the shape
+ * of them, and differences of its cells that of a factor.
+ */
+static bool is_refuted(const struct moment *at, const struct attention *m)
+{
+	struct attention_product p;
+	uint32_t asked = 0;
+
+	for (size_t i = 0; i < at->nr_blocks; i++) {
+		uint32_t stack = at->live[i].life.birth.stack;
+
+		if (!at->block[i].is_shaped || !moment_is_passing(at->live[i].category) || !product_of(&at->block[i].shape, &p) ||
+		    !same_matrices(&p, &m->each) || stack == asked)
+			continue;
+		if (said_by_nodes(at, stack) != NODES_OF_OTHERS)
+			return false;
+		asked = stack;
+	}
+	return asked;
+}
+
 void attention_find(struct attention *m, const struct moment *at)
 {
 	struct attention_product p;
 
 	find_matrices(at, m);
+	if (m->nr_blocks && is_refuted(at, m))
+		*m = (struct attention){ 0 };
 	if (!m->is_asked && find_asked(at, &p)) {
 		m->is_asked = true;
 		m->each = p;

@@ -28,6 +28,11 @@ int sourceline_compare(const struct sourceline *a, const struct sourceline *b)
 	return order ? order : compare_texts(a->function, b->function);
 }
 
+bool sourceline_is_same_function(const struct stack_frame *a, const struct stack_frame *b)
+{
+	return !compare_texts(a->file, b->file) && !compare_texts(a->function, b->function);
+}
+
 bool sourceline_is_same(const struct stack_frame *a, const struct stack_frame *b)
 {
 	struct sourceline x = sourceline_of(a), y = sourceline_of(b);

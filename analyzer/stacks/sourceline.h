@@ -15,6 +15,9 @@ struct sourceline sourceline_of(const struct stack_frame *frame);
 /* Order by file, line and function; 0: they are the same. */
 int sourceline_compare(const struct sourceline *a, const struct sourceline *b);
 
+/* Are both of one function of one file? */
+bool sourceline_is_same_function(const struct stack_frame *a, const struct stack_frame *b);
+
 /* Are both at one line of one file? What runs there may be two functions: a comprehension, and what is around it. */
 bool sourceline_is_same(const struct stack_frame *a, const struct stack_frame *b);
 

@@ -248,6 +248,18 @@ CAUSES = {
     "trunks": ("leak", "kept_tensors"),
     "standings": ("too_big", "sum"),
     "answers": ("graph_retention", "no_backward"),
+    "wardens": ("too_big", "sum"),
+    "freights": ("too_big", "sum"),
+    "strings": ("too_big", "sum"),
+    "pipes": ("too_big", "sum"),
+    "tickers": ("graph_retention", "retain_graph"),
+    "walkers": ("leak", "kept_outputs"),
+    "moths": ("graph_retention", "kept_graphs"),
+    "cargoes": ("leak", "kept_tensors"),
+    "portions": ("too_big", "sum"),
+    "fields": ("too_big", "sum"),
+    "codes": ("graph_retention", "retain_graph"),
+    "shelves": ("leak", "kept_outputs"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -273,7 +285,8 @@ BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"],
     "sittings": ["fragmentation"],
           "slides": ["kept_outputs"], "curvature": ["fragmentation"], "scales": ["fragmentation"], "plates": ["fragmentation"]}  # fmt: skip
 # Jobs whose line lies in the model's forward: the line that calls it is told beside it.
-CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "wills", "each_sample", "engines", "ranking", "slopes", "settled", "reliefs", "reels", "silent", "attempts", "undone", "answers"}
+CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "wills", "each_sample", "engines", "ranking", "slopes", "settled", "reliefs", "reels", "silent", "attempts", "undone", "answers",
+    "wardens", "freights", "strings", "tickers", "walkers", "moths", "portions", "shelves"}
 
 
 def script_of(cause):
@@ -473,6 +486,18 @@ FIRST = {
     "trunks": "let_go_advice",
     "standings": "sorting_advice",
     "answers": "let_go_advice",
+    "wardens": "calls_in_flight_advice",
+    "freights": "rounds_advice",
+    "strings": "rounds_graph_advice",
+    "pipes": "keyed_by_tensors_advice",
+    "tickers": "retain_advice",
+    "walkers": "generators_advice",
+    "moths": "let_go_advice",
+    "cargoes": "let_go_advice",
+    "portions": "outer_advice",
+    "fields": "open_advice",
+    "codes": "no_graphs_advice",
+    "shelves": "let_go_advice",
     "handlers": "let_go_advice",
     "silent": "hooked_advice",
     "damped": "let_go_advice",
@@ -872,7 +897,7 @@ LETS_GO = {
     "weighed": "two iterators made from the source, instead of the two of itertools.tee() (one is counted), which keeps what the slower one has yet to read",
     "fetched_ahead": "submit() of a few at a time, as map() of an executor makes all of them ahead",
     "hindcasts": "del of each Future once its result() was read, or a function that returns only what is used",
-    "escorts": "a with block for each, in place of open_ways.enter_context() of a stack that stays open",
+    "escorts": "a with block for each, in place of enter_context() or callback() of open_ways, a stack that stays open",
     "reminders": "cancel() of the handle of call_later() or call_at(), once it is not wanted",
     "watches": "cancel() of each task that is not to go on, and an end for its loop",
     "replies": "no list of tasks that are done, as each keeps its result, or a coroutine that returns only what is used",
