@@ -46,7 +46,7 @@ def uses():
                 here = {key: unit for unit, key in re.findall(r'fact_(\w+)\("(\w+)"', given)}
                 here |= dict(named[word] for word in re.findall(r"\w+", given) if word in named)
                 yield path, name, here, True
-            for name in re.findall(r"(?<!== )(?<!drop_evidence\(f, )\bSAY_(\w+)", function):  # compared with, or taken back
+            for name in re.findall(r"(?<![=!]= )(?<!drop_evidence\(f, )\bSAY_(\w+)", function):  # compared with, or taken back
                 if name != "nothing":
                     keys_of_arrays = {key: "bytes" for pair in re.findall(r'\{ ("\w+"(?:, "\w+")*) \}', function)
                                       for key in re.findall(r'"(\w+)"', pair)}  # fmt: skip

@@ -331,12 +331,15 @@ static uint64_t bytes_of_no_graph(const struct autopsy *a, size_t place)
 	return bytes;
 }
 
-/* What each of many calls of an async function has that wait at once: a server's requests. */
+/*
+ * What each of many calls of an async function has that wait at once, as a server's requests do: more than one of them has asked in vain. Tasks
+ * that nobody ends come one by one.
+ */
 bool autopsy_is_in_flight(const struct autopsy *a, size_t place, struct suspended *s)
 {
 	const struct namegroup *g = a->place[place].named;
 
-	return g && g->is_named && g->blocks >= OUTPUTS_MIN && suspended_find(s, &g->named) && s->is_async;
+	return failures_of(a->failures, a->device)->nr_all > 1 && g && g->is_named && g->blocks >= OUTPUTS_MIN && suspended_find(s, &g->named) && s->is_async;
 }
 
 static bool say_in_flight(const struct autopsy *a, struct autopsy_finding *f)

@@ -99,7 +99,8 @@ static struct said stuck_said(const struct frag_view *v)
 	const struct frag_figures *p = &v->d->moment[FRAG_PEAK].figures;
 
 	return SAID(frag_stuck, fact_bytes("bytes", p->stuck), fact_bytes("reserved", p->reserved),
-		    fact_share("share", (double)p->stuck, (double)p->reserved));
+		    fact_share("share", (double)p->stuck, (double)p->reserved),
+		    fact_flag("is_harmless", !v->d->harm[FRAG_FAILED].count && !v->d->harm[FRAG_RETRY].count));
 }
 
 /* The finding that matters most, or nothing. */

@@ -286,7 +286,7 @@ BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"],
           "slides": ["kept_outputs"], "curvature": ["fragmentation"], "scales": ["fragmentation"], "plates": ["fragmentation"]}  # fmt: skip
 # Jobs whose line lies in the model's forward: the line that calls it is told beside it.
 CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "wills", "each_sample", "engines", "ranking", "slopes", "settled", "reliefs", "reels", "silent", "attempts", "undone", "answers",
-    "wardens", "freights", "strings", "tickers", "walkers", "moths", "portions", "shelves"}
+    "freights", "strings", "tickers", "walkers", "moths", "portions", "shelves"}
 
 
 def script_of(cause):
@@ -599,14 +599,13 @@ def test_tensors_that_wait_are_told_where_they_are_made(vramtrace, tmp_path):
     (found, *_) = page["findings"]
     assert found["facts"]["says"] == "line_has_most"
     assert found["site"]["line"] == planted_line("ahead") != page["devices"][0]["failures"][0]["site"]["line"]
-    assert any(facts["says"] == "line_is_kept" for facts in found["evidence_facts"])
+    assert found["facts"]["keeper"] == "kept by the generator Reader.parts()"
 
 
 def test_a_chain_has_one_name(vramtrace, ran_out):
     """However long it is: each of its objects has the next by the same attribute."""
     page = vramtrace.json("oom", ran_out("beliefs").path)
-    (kept,) = [facts for facts in page["findings"][0]["evidence_facts"] if facts["says"] == "line_is_kept"]
-    assert kept["keeper"] == "kept by today.before..."
+    assert page["findings"][0]["facts"]["keeper"] == "kept by today.before..."
     assert page["findings"][0]["advice_facts"][0]["code"] == "x.before = None once x is done with it"
 
 

@@ -143,10 +143,10 @@ def masks():
     """Which class each pixel has, as a plane of int64 for each class, kept for the backward pass of what it is multiplied with."""
     model = nn.Conv2d(3, 48, 1).to(DEVICE)
     pixels = torch.randint(0, 48, (14, 512, 512)).to(DEVICE)
-    planes = functional.one_hot(pixels, 48).permute(0, 3, 1, 2)
+    planes = functional.one_hot(pixels, 48).permute(0, 3, 1, 2)  # planted: masks
     shares = model(torch.randn(14, 3, 512, 512, device=DEVICE)).softmax(1)
     hits, missed = (shares * planes).sum(), ((1 - shares) * planes).sum()
-    wrong = (shares * (1 - planes)).sum()  # planted: masks
+    wrong = (shares * (1 - planes)).sum()
     (hits / (hits + missed + wrong)).backward()
 
 

@@ -139,7 +139,7 @@ class Wardens:
         self.surface = Surface().to(DEVICE).eval()
 
     async def advise(self, ship):
-        waves = self.surface.waves(torch.randn(1, 3, 768, 768, device=DEVICE))  # called: wardens
+        waves = self.surface.waves(torch.randn(1, 3, 768, 768, device=DEVICE))
         await asyncio.sleep(0.2 + 0.001 * ship)
         return waves.amax().item()
 
