@@ -119,37 +119,37 @@ const struct namegroup *groupkeeper_most(const struct namegroups *g, uint64_t *b
 	return largest;
 }
 
-/* What groups have together that one keeper of this name leads to, the nearest or one further out. */
-static uint64_t bytes_by(const struct namegroups *g, const char *keeper)
+/* Which of some keepers, by their names, leads to a group as well: the nearest of them; `nr`: none. */
+static uint32_t common_keeper(const struct keeper *k, uint32_t nr, const struct namegroup *g)
 {
 	struct keeper all[GROUPKEEPER_MOST];
-	uint64_t bytes = 0;
+	uint32_t nr_all = g->is_named ? objectname_keepers(all, GROUPKEEPER_MOST, g->named.census->census, g->named.object) : 0;
 
-	for (size_t i = 0; i < g->nr_groups; i++) {
-		const struct namegroup *one = &g->group[i];
-		uint32_t nr = one->is_named ? objectname_keepers(all, GROUPKEEPER_MOST, one->named.census->census, one->named.object) : 0;
-
-		while (nr && strcmp(all[nr - 1].name.pattern, keeper) != 0)
-			nr--;
-		bytes += nr ? one->bytes : 0;
-	}
-	return bytes;
+	for (uint32_t i = 0; i < nr; i++)
+		for (uint32_t j = 0; j < nr_all; j++)
+			if (!strcmp(all[j].name.pattern, k[i].name.pattern))
+				return i;
+	return nr;
 }
 
 const struct namegroup *groupkeeper_alike(const struct namegroups *g, uint64_t *bytes)
 {
 	const struct namegroup *largest = largest_named(g);
+	uint64_t all = 0, by[GROUPKEEPER_MOST + 1] = { 0 };
 	struct keeper k[GROUPKEEPER_MOST];
-	uint64_t all = 0;
 	uint32_t nr;
 
+	*bytes = 0;
 	if (!largest)
 		return NULL;
-	for (size_t i = 0; i < g->nr_groups; i++)
-		all += g->group[i].bytes;
 	nr = objectname_keepers(k, GROUPKEEPER_MOST, largest->named.census->census, largest->named.object);
+	for (size_t i = 0; i < g->nr_groups; i++) {
+		all += g->group[i].bytes;
+		by[common_keeper(k, nr, &g->group[i])] += g->group[i].bytes;
+	}
+	/* What a nearer keeper leads to, those around it do as well. */
 	for (uint32_t i = 0; i < nr; i++) {
-		*bytes = bytes_by(g, k[i].name.pattern);
+		*bytes += by[i];
 		if (*bytes > all / 2)
 			return largest;
 	}

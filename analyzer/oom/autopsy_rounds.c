@@ -54,6 +54,7 @@ static bool *find_parents(const struct autopsy *a)
 /* What was made by the same call of the same module: layers after one another are of one line, too. */
 struct made_by {
 	uint64_t group, module;
+	uint32_t nr; /* of them all */
 };
 
 static int compare_made_by(const void *x, const void *y)
@@ -67,21 +68,28 @@ static int compare_made_by(const void *x, const void *y)
 
 static struct made_by made_by(const struct autopsy *a, size_t i)
 {
-	return (struct made_by){ a->categories.block[i].life.group, a->categories.block[i].module };
+	return (struct made_by){ a->categories.block[i].life.group, a->categories.block[i].module, 0 };
 }
 
-/* How many of these, which are sorted, are alike. */
+/* Sorts them, and tells each how many are alike. */
+static void count_alike(struct made_by *all, size_t nr)
+{
+	size_t next;
+
+	qsort(all, nr, sizeof(*all), compare_made_by);
+	for (size_t i = 0; i < nr; i = next) {
+		for (next = i; next < nr && !compare_made_by(&all[i], &all[next]); next++)
+			;
+		for (size_t k = i; k < next; k++)
+			all[k].nr = (uint32_t)(next - i);
+	}
+}
+
 static uint32_t nr_alike(const struct made_by *all, size_t nr, struct made_by one)
 {
-	const struct made_by *found = bsearch(&one, all, nr, sizeof(one), compare_made_by), *from = found, *to = found;
+	const struct made_by *found = bsearch(&one, all, nr, sizeof(one), compare_made_by);
 
-	if (!found)
-		return 0;
-	while (from > all && !compare_made_by(from - 1, &one))
-		from--;
-	while (to < all + nr && !compare_made_by(to, &one))
-		to++;
-	return (uint32_t)(to - from);
+	return found ? found->nr : 0;
 }
 
 /* Those of which there are at least so many alike. */
@@ -95,7 +103,7 @@ static void find_rounds(struct rounds *r, const struct autopsy *a, uint32_t leas
 	for (size_t i = 0; i < nr_blocks; i++)
 		if (is_saved(a, i, is_parent))
 			all[nr++] = made_by(a, i);
-	qsort(all, nr, sizeof(*all), compare_made_by);
+	count_alike(all, nr);
 	for (size_t i = 0; i < nr_blocks; i++) {
 		uint32_t alike = is_saved(a, i, is_parent) ? nr_alike(all, nr, made_by(a, i)) : 0;
 

@@ -10,7 +10,8 @@
 #include "analyzer/patterns/patterns_thresholds.h"
 #include "analyzer/stacks/element.h"
 
-#define WIDTHS_MAX 16 /* that are compared */
+#define WIDTHS_MAX 16    /* that are compared */
+#define FUNCTIONS_MAX 16 /* that make such tensors */
 
 static uint64_t batch_of(const struct tfmt_shape *s)
 {
@@ -416,26 +417,38 @@ static enum said_by_nodes said_by_nodes(const struct moment *at, uint32_t stack)
 	return said;
 }
 
+/* The function that a stack is innermost in; 0: not known. */
+static uint64_t function_of(const struct moment *at, uint32_t stack)
+{
+	struct tfmt_frame frame;
+
+	return tfmt_reader_frame(books_reader(at->device->process->books), stack, &frame) ? frame.a : 0;
+}
+
 /*
  * Backward passes have gone through all that makes such tensors, and met neither a product nor a softmax: a field on a square grid has the shape
  * of them, and differences of its cells that of a factor.
  */
 static bool is_refuted(const struct moment *at, const struct attention *m)
 {
+	uint64_t known[FUNCTIONS_MAX], function;
 	struct attention_product p;
-	uint32_t asked = 0;
+	unsigned nr = 0, i_known;
 
 	for (size_t i = 0; i < at->nr_blocks; i++) {
-		uint32_t stack = at->live[i].life.birth.stack;
-
 		if (!at->block[i].is_shaped || !moment_is_passing(at->live[i].category) || !product_of(&at->block[i].shape, &p) ||
-		    !same_matrices(&p, &m->each) || stack == asked)
+		    !same_matrices(&p, &m->each))
 			continue;
-		if (said_by_nodes(at, stack) != NODES_OF_OTHERS)
+		function = function_of(at, at->live[i].life.birth.stack);
+		for (i_known = 0; i_known < nr && known[i_known] != function; i_known++)
+			;
+		if (i_known < nr)
+			continue;
+		if (nr == FUNCTIONS_MAX || said_by_nodes(at, at->live[i].life.birth.stack) != NODES_OF_OTHERS)
 			return false;
-		asked = stack;
+		known[nr++] = function;
 	}
-	return asked;
+	return nr;
 }
 
 void attention_find(struct attention *m, const struct moment *at)
