@@ -431,8 +431,8 @@ static bool is_kept_by_views(const struct autopsy *a, struct autopsy_finding *f,
  */
 bool autopsy_is_kept_in_growing(const struct autopsy *a, struct autopsy_finding *f)
 {
-	const struct autopsy_place *place = &a->place[0];
 	const struct namegroup *g = name_of_most(a);
+	const struct autopsy_place *place = g ? &a->place[0] : NULL;
 	struct names_course c;
 	struct keeper k;
 
