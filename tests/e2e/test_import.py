@@ -101,7 +101,7 @@ def test_blocks_are_the_snapshots(vramtrace, snapshot, case):
 def test_out_of_memory_is_explained(vramtrace, snapshot):
     done = vramtrace.call("oom", snapshot("oom"))
     assert done.returncode == 0
-    assert "268 tensors of one line hold 78.5 GiB of the 78.5 GiB of tensors; 300 MiB more" in done.stdout.replace("\n  ", " ")
+    assert "268 tensors made at one line hold 78.5 GiB of the 78.5 GiB of tensors; 300 MiB more" in done.stdout.replace("\n  ", " ")
     (device,) = vramtrace.json("oom", snapshot("oom"))["devices"]
     assert (device["state"]["asked_bytes"], round(device["state"]["lacking_bytes"] / (1 << 20))) == (300 << 20, 121)
     assert "179 MiB" in done.stdout  # free, as the message of PyTorch's exception has it
