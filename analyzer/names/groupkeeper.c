@@ -15,10 +15,14 @@ bool groupkeeper_nearest(struct keeper *k, struct keeper *next, const struct nam
 	return nr > 0;
 }
 
+static bool has_entries(uint8_t kind)
+{
+	return kind == TFMT_KIND_LIST || kind == TFMT_KIND_DEQUE || kind == TFMT_KIND_DICT || kind == TFMT_KIND_SET;
+}
+
 bool keeper_has_entries(const struct keeper *k)
 {
-	return k->kind == TFMT_KIND_LIST || k->kind == TFMT_KIND_DEQUE || k->kind == TFMT_KIND_DICT ||
-	       k->kind == TFMT_KIND_SET;
+	return has_entries(k->kind);
 }
 
 bool groupkeeper_container(struct keeper *k, const struct namegroup *g)
@@ -174,6 +178,17 @@ bool groupkeeper_is_full(const struct namegroup *g)
 	return !groupkeeper_growing(&growing, g) || growing.has_bound;
 }
 
+bool named_is_in_container(const struct named *named)
+{
+	struct objectway w;
+
+	objectway_find(&w, named->census->census, named->object);
+	for (uint32_t i = 0; i + 1 < w.nr; i++)
+		if (has_entries(w.step[i]->kind) && !objectway_is_transparent(&w, i))
+			return true;
+	return false;
+}
+
 bool suspended_find(struct suspended *s, const struct named *named)
 {
 	struct objectway w;
@@ -186,8 +201,6 @@ bool suspended_find(struct suspended *s, const struct named *named)
 			continue;
 		*s = (struct suspended){ .variable = of->name,
 					 .function = of->function,
-					 .file = of->file,
-					 .line = of->line,
 					 .is_async = !strcmp(call->class_name, "coroutine") || !strcmp(call->class_name, "async_generator") };
 		return of->name && *of->name;
 	}

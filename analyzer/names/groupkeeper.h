@@ -45,12 +45,14 @@ bool groupkeeper_is_full(const struct namegroup *g);
 
 /* A call that has begun and waits: of a generator, or (is_async) of an async function. Valid until the census is closed. */
 struct suspended {
-	const char *variable, *function, *file; /* the nearest variable of the call's that leads to the block; function, file: NULL = not known */
-	uint32_t line;
+	const char *variable, *function; /* the nearest variable of the call's that leads to the block; function: NULL = not known */
 	bool is_async;
 };
 /* The nearest such call by whose variable it is kept. false: none keeps it. */
 bool suspended_find(struct suspended *s, const struct named *named);
+
+/* Is a list, deque, dict or set on its way, but for what modules and objects keep their own in? */
+bool named_is_in_container(const struct named *named);
 
 /* A list, deque, dict or set; the cache of functools.lru_cache(); a variable that is the tensor itself. */
 bool keeper_has_entries(const struct keeper *k);

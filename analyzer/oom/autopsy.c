@@ -115,21 +115,6 @@ static void sort_places(struct autopsy *a)
 	free(now);
 }
 
-/* By a call that waits, or by a container, where no exception leads to it. */
-static bool is_held_elsewhere(const struct named *named)
-{
-	struct keeper k[GROUPKEEPER_MOST];
-	struct suspended s;
-	uint32_t nr;
-
-	if (suspended_find(&s, named))
-		return true;
-	nr = named->name.root != ROOT_EXCEPTION ? objectname_keepers(k, GROUPKEEPER_MOST, named->census->census, named->object) : 0;
-	while (nr && !keeper_has_entries(&k[nr - 1]))
-		nr--;
-	return nr;
-}
-
 /* What the blocks of each place are called, by the censuses. */
 static void find_names(struct autopsy *a)
 {
@@ -147,7 +132,6 @@ static void find_names(struct autopsy *a)
 		namegroups_add(&a->names[a->block[i].place], has_name ? &named : NULL, 0, life->size, 1);
 		if (kepttensors_is_of_step(&a->moment, i))
 			namegroups_add(&a->names_kept[a->block[i].place], has_name ? &named : NULL, 0, life->size, 1);
-		a->block[i].is_held_elsewhere = has_name && is_held_elsewhere(&named);
 		a->is_exception_seen |= has_name && named.name.root == ROOT_EXCEPTION;
 		a->block[i].is_native = has_name && named.name.root == ROOT_NATIVE;
 		a->block[i].is_detached = a->block[i].has_graph && has_name && !a->block[i].is_native && !named.has_node;
@@ -361,7 +345,8 @@ static void find_patterns(struct autopsy *a)
 /* What a place holds, by its name; of a leak, what steps before have left there: the rest is this step's. */
 static void name_by_place(const struct autopsy *a, struct autopsy_finding *f, size_t place)
 {
-	const struct namegroup *kept = NULL;
+	const struct namegroup *kept = NULL, *alike = NULL;
+	uint64_t bytes;
 
 	f->named_bytes = 0;
 	if (f->verdict == VERDICT_LEAK && a->names_kept)
@@ -370,9 +355,11 @@ static void name_by_place(const struct autopsy *a, struct autopsy_finding *f, si
 		kept = groupkeeper_most(&a->names_kept[place], &f->named_bytes);
 	f->named = kept ? kept : a->place[place].named;
 	if (f->verdict == VERDICT_LEAK && a->names && !f->named)
-		f->named = groupkeeper_alike(&a->names[place], &f->named_bytes);
-	if (f->named && f->named->named.use == USE_PARAMETER && f->named != a->place[place].named && f->named != kept)
-		f->named = NULL; /* of a model's own parts how many there are says more */
+		alike = groupkeeper_alike(&a->names[place], &bytes);
+	if (alike && alike->named.use != USE_PARAMETER) { /* of a model's own parts how many there are says more */
+		f->named = alike;
+		f->named_bytes = bytes;
+	}
 	if (!f->named_bytes && f->named)
 		f->named_bytes = f->named->bytes;
 }

@@ -2,6 +2,7 @@
 /* Causes: what attempts that ran out of memory, and were caught, have left. */
 #include "analyzer/oom/autopsy_attempts.h"
 
+#include "analyzer/names/groupkeeper.h"
 #include "analyzer/oom/autopsy_causes.h"
 
 /* One that failed. */
@@ -63,6 +64,16 @@ static bool has_model(const struct autopsy *a, const struct failure *ended)
 	return a->failure->python_stack == stack;
 }
 
+/* Has a census seen that a call that waits holds it, or a container, and no exception? */
+static bool is_held_elsewhere(const struct autopsy *a, size_t i)
+{
+	struct suspended s;
+	struct named named;
+
+	return namedblocks_name(&named, a->device->process, &a->categories.block[i].life, LIVES_OOM) &&
+	       (suspended_find(&s, &named) || (named.name.root != ROOT_EXCEPTION && named_is_in_container(&named)));
+}
+
 /*
  * Was the block made by the attempt that this failure ended? The passes that had begun by then tell, its own may have
  * been the last of them: what has a graph is of it, and of the rest what was made at the line that was to try it.
@@ -74,9 +85,7 @@ static bool is_of_attempt(const struct autopsy *a, size_t i, const struct attemp
 
 	if (attempt->has_model && !moment_is_passing(category))
 		return true;
-	if (a->block[i].is_held_elsewhere) /* what holds it is no exception of that attempt's */
-		return false;
-	if (is_before_pass(a, i, ended))
+	if (is_before_pass(a, i, ended) || is_held_elsewhere(a, i))
 		return false;
 	if (a->block[i].has_graph)
 		return autopsy_begins_as_call(a, autopsy_group(a, i)->python_stack, &attempt->call);

@@ -209,7 +209,7 @@ static int most_bytes(const struct autopsy *a, int apart)
 	return most;
 }
 
-#define SORTED_MOST 2 /* tensors that sorting makes beside the last one: the values, and room to work in */
+#define SORTED_MOST 2 /* what PyTorch's sorting has made when it asks for room to work in: the sorted values, and where each was */
 
 /*
  * What the operation that asked has made so far, with the request: einsum() makes several for one result, sorting the sorted values and
@@ -217,24 +217,28 @@ static int most_bytes(const struct autopsy *a, int apart)
  */
 static uint64_t made_by_operation(const struct autopsy *a)
 {
+	bool is_sorting = autopsy_is_sorting(a->operation);
 	uint64_t bytes = a->failure->asked;
 	uint32_t nr = 0;
 
+	if (!is_sorting && strcmp(a->operation, "einsum") != 0)
+		return bytes;
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		if (autopsy_group(a, i)->python_stack != a->failure->python_stack)
 			continue;
 		bytes += a->categories.block[i].life.size;
 		nr++;
 	}
-	return !strcmp(a->operation, "einsum") || (autopsy_is_sorting(a->operation) && nr <= SORTED_MOST) ? bytes : a->failure->asked;
+	return is_sorting && nr > SORTED_MOST ? a->failure->asked : bytes;
 }
 
 /* Who sorts rows may need no more than the first of each. */
 static void advise_sorting(const struct autopsy *a, struct autopsy_finding *f)
 {
-	if (autopsy_is_sorting(a->operation) && made_by_operation(a) > a->lacking && autopsy_matters(a, made_by_operation(a)))
-		autopsy_advise_first(f, SAID(sorting_advice, fact_name("operation", a->operation), fact_site("site", &a->site),
-					     fact_bytes("bytes", made_by_operation(a))));
+	uint64_t made = made_by_operation(a);
+
+	if (autopsy_is_sorting(a->operation) && made > a->lacking && autopsy_matters(a, made))
+		autopsy_advise_first(f, SAID(sorting_advice, fact_name("operation", a->operation), fact_site("site", &a->site), fact_bytes("bytes", made)));
 }
 
 static struct said sum_text(const struct autopsy *a)
@@ -280,8 +284,9 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_say_recomputed(a, f);
 		autopsy_say_nested(a, f);
 		autopsy_say_doubles(a, f);
-		autopsy_say_integers(a, f);
 		autopsy_say_open(a, f);
+		if (is_sum(f))
+			autopsy_say_integers(a, f);
 		if (is_sum(f))
 			autopsy_say_rounds(a, f);
 		autopsy_advise_half(a, f);

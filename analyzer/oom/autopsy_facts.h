@@ -6,7 +6,6 @@
 #ifndef VT_AUTOPSY_FACTS_H
 #define VT_AUTOPSY_FACTS_H
 
-#include "analyzer/names/groupkeeper.h"
 #include "analyzer/names/modelkeeper.h"
 #include "analyzer/oom/autopsy.h"
 
@@ -120,7 +119,7 @@ bool autopsy_is_joining(const char *operation);
 bool autopsy_is_sorting(const char *operation);
 
 /* What each of many calls of an async function holds that wait at once, where that is what most at a place is called: a server's requests. */
-bool autopsy_is_in_flight(const struct autopsy *a, size_t place, struct suspended *s);
+bool autopsy_is_in_flight(const struct autopsy *a, size_t place);
 
 /* Have backward passes of several earlier steps made a graph themselves (create_graph=True), of which something is there still? */
 bool autopsy_have_passes_made_graphs(const struct autopsy *a);

@@ -103,7 +103,7 @@ void autopsy_let_go(struct autopsy_finding *f)
 	const struct objectname *n = &k.name;
 	struct hookname hook;
 	struct said said;
-	bool has_hook, has_place, is_called, evaluates;
+	bool has_hook, has_place, is_called, evaluates, makes_graphs;
 	bool frees_all; /* and what it was computed of */
 	uint64_t bytes;
 
@@ -147,7 +147,8 @@ void autopsy_let_go(struct autopsy_finding *f)
 	 */
 	evaluates = (!strcmp(f->cause, "evaluation") || (f->nr_advice && f->advice[0].sentence == SAY_inference_advice)) &&
 		    !letgo_owner_class(f->named);
-	if (evaluates || (f->nr_advice && f->advice[0].sentence == SAY_no_graphs_advice) || (!strcmp(f->cause, "no_backward") && f->named->named.is_number) || (f->is_of_hooked && !has_hook))
+	makes_graphs = f->nr_advice && f->advice[0].sentence == SAY_no_graphs_advice; /* each step would have to let go of several */
+	if (evaluates || makes_graphs || (!strcmp(f->cause, "no_backward") && f->named->named.is_number) || (f->is_of_hooked && !has_hook))
 		autopsy_advise(f, said);
 	else
 		autopsy_advise_first(f, said);

@@ -335,18 +335,24 @@ static uint64_t bytes_of_no_graph(const struct autopsy *a, size_t place)
  * What each of many calls of an async function has that wait at once, as a server's requests do: more than one of them has asked in vain. Tasks
  * that nobody ends come one by one.
  */
-bool autopsy_is_in_flight(const struct autopsy *a, size_t place, struct suspended *s)
+static bool find_in_flight(struct suspended *s, const struct autopsy *a, size_t place)
 {
 	const struct namegroup *g = a->place[place].named;
 
-	return failures_of(a->failures, a->device)->nr_all > 1 && g && g->is_named && g->blocks >= OUTPUTS_MIN && suspended_find(s, &g->named) && s->is_async;
+	return failures_of(a->failures, a->device)->nr_all > 1 && g && g->is_named && g->blocks >= OUTPUTS_MIN && suspended_find(s, &g->named) &&
+	       s->is_async;
+}
+
+bool autopsy_is_in_flight(const struct autopsy *a, size_t place)
+{
+	return find_in_flight(&(struct suspended){ 0 }, a, place);
 }
 
 static bool say_in_flight(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct suspended s;
 
-	if (!autopsy_is_in_flight(a, 0, &s))
+	if (!find_in_flight(&s, a, 0))
 		return false;
 	f->bytes = a->place[0].bytes;
 	f->has_holder = true;

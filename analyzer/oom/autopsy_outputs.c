@@ -181,7 +181,6 @@ bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f)
 	} *of = heap_alloc(a->nr_places + 1, sizeof(*of)), *most = of;
 	uint64_t batch = latest_batch(a);
 	struct outliving older;
-	struct suspended waits;
 	uint32_t nr_batches = 0;
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
@@ -204,7 +203,7 @@ bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f)
 		nr_batches = 0;
 	}
 	older = find_outliving(a, (size_t)(most - of));
-	if (nr_batches >= OUTPUTS_MIN && autopsy_is_in_flight(a, (size_t)(most - of), &waits)) /* they are let go of when they end */
+	if (nr_batches >= OUTPUTS_MIN && autopsy_is_in_flight(a, (size_t)(most - of))) /* they are let go of when they end */
 		nr_batches = 0;
 	/* A cache with a limit of the program's own lets go of each in the end. */
 	if (nr_batches >= OUTPUTS_MIN && older.aged >= most->nr && !autopsy_matters(a, older.bytes)) {
@@ -319,7 +318,6 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 {
 	struct holding *of = heap_alloc(a->nr_places + 1, sizeof(*of)), *most = of;
 	struct outliving some = { 0 };
-	struct suspended waits;
 	uint64_t freed;
 	size_t place;
 	bool applies;
@@ -337,7 +335,7 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 	}
 	place = (size_t)(most - of);
 	freed = autopsy_nr_freed(a, place);
-	applies = is_spread(most) && autopsy_matters(a, most->bytes) && is_still_kept(a, of, most) && !autopsy_is_in_flight(a, place, &waits);
+	applies = is_spread(most) && autopsy_matters(a, most->bytes) && is_still_kept(a, of, most) && !autopsy_is_in_flight(a, place);
 	if (applies && freed >= most->nr) {
 		some = find_outliving(a, place);
 		applies = some.nr >= OUTPUTS_MIN && autopsy_matters(a, some.bytes);

@@ -20,7 +20,8 @@ static bool is_saved(const struct autopsy *a, size_t i, const bool *is_parent)
 {
 	const struct category_block *b = &a->categories.block[i];
 
-	return !(b->module && is_parent && is_parent[b->module]) && a->block[i].has_graph && moment_is_passing(b->category) && (!a->step || b->life.birth.ordinal >= a->step_ordinal);
+	return !(b->module && is_parent && is_parent[b->module]) && a->block[i].has_graph && moment_is_passing(b->category) &&
+	       (!a->step || b->life.birth.ordinal >= a->step_ordinal);
 }
 
 static void add_block(struct rounds *r, const struct autopsy *a, size_t i, uint32_t alike)

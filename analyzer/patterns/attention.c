@@ -11,7 +11,7 @@
 #include "analyzer/stacks/element.h"
 
 #define WIDTHS_MAX 16    /* that are compared */
-#define FUNCTIONS_MAX 16 /* that make such tensors */
+#define FUNCTIONS_MAX 16 /* that are asked for their nodes; of more it is not refuted */
 
 static uint64_t batch_of(const struct tfmt_shape *s)
 {
@@ -170,13 +170,18 @@ static bool is_of_attention(const char *name)
 	return false;
 }
 
-/* The node that a block was made by in backward; false: by none, or not for a forward at this stack. */
+/* The node that a block was made by in backward; false: by none. */
+static bool find_node(const struct books *books, const struct group *g, struct tfmt_frame *node)
+{
+	return g->tensor && tfmt_reader_frame(books_reader(books), g->python_stack, node) && node->kind == TFMT_FRAME_NODE;
+}
+
+/* The same, for a forward at this stack: its name. */
 static bool node_of(const struct books *books, const struct group *g, uint32_t forward, const char **name)
 {
 	struct tfmt_frame frame;
 
-	if (!g->tensor || !tfmt_reader_frame(books_reader(books), g->python_stack, &frame) ||
-	    frame.kind != TFMT_FRAME_NODE || frame.parent != forward)
+	if (!find_node(books, g, &frame) || frame.parent != forward)
 		return false;
 	*name = tfmt_reader_string(books_reader(books), (uint32_t)frame.a);
 	return true;
@@ -395,20 +400,25 @@ static bool find_asked(const struct moment *at, struct attention_product *p)
 
 enum said_by_nodes { NODES_UNKNOWN, NODES_OF_ATTENTION, NODES_OF_OTHERS };
 
-/* Of a stack's innermost function, whoever called it: what nodes have gone back through what that made? Not all of them make something. */
-static enum said_by_nodes said_by_nodes(const struct moment *at, uint32_t stack)
+/* The code of the Python function that a stack is innermost in; 0: it is in none, or in a node of backward. */
+static uint64_t function_of(const struct books *books, uint32_t stack)
 {
-	const struct books *books = at->device->process->books;
-	struct tfmt_frame function, node, forward;
+	struct tfmt_frame frame;
+
+	return tfmt_reader_frame(books_reader(books), stack, &frame) &&
+			       (frame.kind == TFMT_FRAME_PYTHON || frame.kind == TFMT_FRAME_PYTHON_ENTRY) ?
+		       frame.a :
+		       0;
+}
+
+/* What nodes have gone back through what a function made, whoever called it? Not all of them make something. */
+static enum said_by_nodes said_by_nodes(const struct books *books, uint64_t function)
+{
 	enum said_by_nodes said = NODES_UNKNOWN;
+	struct tfmt_frame node;
 
-	if (!tfmt_reader_frame(books_reader(books), stack, &function))
-		return NODES_UNKNOWN;
-	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
-		const struct group *g = books_group(books, i);
-
-		if (!g->tensor || !tfmt_reader_frame(books_reader(books), g->python_stack, &node) || node.kind != TFMT_FRAME_NODE || !node.parent ||
-		    !tfmt_reader_frame(books_reader(books), node.parent, &forward) || forward.a != function.a)
+	for (uint32_t i = 0; function && i < books_nr_groups(books); i++) {
+		if (!find_node(books, books_group(books, i), &node) || function_of(books, node.parent) != function)
 			continue;
 		if (is_of_attention(tfmt_reader_string(books_reader(books), (uint32_t)node.a)))
 			return NODES_OF_ATTENTION;
@@ -417,34 +427,27 @@ static enum said_by_nodes said_by_nodes(const struct moment *at, uint32_t stack)
 	return said;
 }
 
-/* The function that a stack is innermost in; 0: not known. */
-static uint64_t function_of(const struct moment *at, uint32_t stack)
-{
-	struct tfmt_frame frame;
-
-	return tfmt_reader_frame(books_reader(at->device->process->books), stack, &frame) ? frame.a : 0;
-}
-
 /*
  * Backward passes have gone through all that makes such tensors, and met neither a product nor a softmax: a field on a square grid has the shape
  * of them, and differences of its cells that of a factor.
  */
 static bool is_refuted(const struct moment *at, const struct attention *m)
 {
+	const struct books *books = at->device->process->books;
 	uint64_t known[FUNCTIONS_MAX], function;
 	struct attention_product p;
-	unsigned nr = 0, i_known;
+	unsigned nr = 0, k;
 
 	for (size_t i = 0; i < at->nr_blocks; i++) {
 		if (!at->block[i].is_shaped || !moment_is_passing(at->live[i].category) || !product_of(&at->block[i].shape, &p) ||
 		    !same_matrices(&p, &m->each))
 			continue;
-		function = function_of(at, at->live[i].life.birth.stack);
-		for (i_known = 0; i_known < nr && known[i_known] != function; i_known++)
+		function = function_of(books, at->live[i].life.birth.stack);
+		for (k = 0; k < nr && known[k] != function; k++)
 			;
-		if (i_known < nr)
+		if (k < nr)
 			continue;
-		if (nr == FUNCTIONS_MAX || said_by_nodes(at, at->live[i].life.birth.stack) != NODES_OF_OTHERS)
+		if (nr == FUNCTIONS_MAX || said_by_nodes(books, function) != NODES_OF_OTHERS)
 			return false;
 		known[nr++] = function;
 	}

@@ -17,7 +17,6 @@ struct moment_block {
 	bool is_shaped;
 	bool has_graph; /* allocated by a forward call that made autograd nodes */
 	bool is_native; /* a census saw its tensor, which no object of Python's holds: autograd does, or a library */
-	bool is_held_elsewhere; /* a census saw that a call that waits holds it, or a container, and no exception does */
 	bool is_detached; /* a census saw that an object of Python's holds it, though made for a graph, without a grad_fn */
 	bool is_unseen; /* censuses have seen no tensor of it: no variable of the program leads to one */
 };

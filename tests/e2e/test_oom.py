@@ -602,6 +602,22 @@ def test_tensors_that_wait_are_told_where_they_are_made(vramtrace, tmp_path):
     assert found["facts"]["keeper"] == "kept by the generator Reader.parts()"
 
 
+NUMBERED = """
+import torch
+rows = {}
+for number in range(1000):
+    rows[number] = torch.zeros(64, 1 << 18, dtype=torch.long, device="cuda")
+"""
+
+
+def test_many_of_whole_numbers_are_told_by_who_keeps_them(vramtrace, tmp_path):
+    """That each is in int64 is said below: fewer of them would do, whatever they are in."""
+    (tmp_path / "job.py").write_text(NUMBERED)
+    run = vramtrace.record(tmp_path / "job.vtr", python(tmp_path / "job.py"), options=("--simulate-capacity", "4GiB"), env=WITH_NAMES)
+    (found, *_) = vramtrace.json("oom", run.path)["findings"]
+    assert (found["facts"]["says"], found["facts"]["keeper"]) == ("line_has_most", "kept by rows")
+
+
 def test_a_chain_has_one_name(vramtrace, ran_out):
     """However long it is: each of its objects has the next by the same attribute."""
     page = vramtrace.json("oom", ran_out("beliefs").path)
