@@ -25,13 +25,20 @@ bool keeper_has_entries(const struct keeper *k)
 	return has_entries(k->kind);
 }
 
+/* Where its entries are containers themselves, each with too few for all, it leads to as many as all of them have. */
 bool groupkeeper_container(struct keeper *k, const struct namegroup *g)
 {
 	struct keeper all[GROUPKEEPER_MOST];
 	uint32_t nr = g->blocks > 1 ? objectname_keepers(all, GROUPKEEPER_MOST, g->named.census->census, g->named.object) : 0;
+	double entries = 1; /* that the nearer ones have, one of each in the next */
+	double within;
 
 	for (uint32_t i = 0; i < nr; i++) {
-		if (!keeper_has_entries(&all[i]) || 2 * all[i].length < g->blocks || strchr(all[i].name.pattern, '*'))
+		if (!keeper_has_entries(&all[i]))
+			continue;
+		within = 2 * entries < (double)g->blocks ? entries : 1;
+		entries *= (double)all[i].length;
+		if (2 * within * (double)all[i].length < (double)g->blocks || strchr(all[i].name.pattern, '*'))
 			continue;
 		*k = all[i];
 		return true;

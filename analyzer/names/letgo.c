@@ -27,7 +27,7 @@ static const char *bound_of(const struct keeper *k)
 {
 	if (k->kind == TFMT_KIND_DEQUE)
 		return k->has_bound ? " or a smaller maxlen" : " or a maxlen";
-	return k->kind == TFMT_KIND_DICT || k->kind == TFMT_KIND_SET ? " or a bound" : "";
+	return k->kind == TFMT_KIND_SET ? " or a bound" : "";
 }
 
 /* Has it as many entries from census to census? Then what it has is replaced, and grows in another way. */
@@ -46,7 +46,9 @@ static const char *let_go_of_entries(char *buf, size_t size, const struct namegr
 
 	if (!is_code(name) || (entry == ENTRY_PLAIN && stays_as_long(g, k)) || hookname_is_dict(k->step))
 		return NULL;
-	if (entry == ENTRY_PLAIN)
+	if (entry == ENTRY_PLAIN && k->kind == TFMT_KIND_DICT) /* others may be in use: sessions that still run */
+		snprintf(buf, size, "del %s[key] once that is done with, or a bound", name);
+	else if (entry == ENTRY_PLAIN)
 		snprintf(buf, size, "%s.clear()%s", name, bound_of(k));
 	else if (k->kind == TFMT_KIND_LIST || k->kind == TFMT_KIND_DEQUE)
 		snprintf(buf, size, "%s.append(x%s)%s in place of x", name, calls[entry],
@@ -95,29 +97,29 @@ static const struct owner {
 	const char *before, *after;
 	const char *function; /* whose variables have it; NULL: that tells nothing */
 } owners[] = {
-	{ "itertools.cycle", TFMT_KIND_LIST, true, "while True: yield from x, in place of itertools.cycle(x) in ", ",", NULL },
+	{ "itertools.cycle", TFMT_KIND_LIST, true, "while True: yield from x, in place of itertools.cycle(x) in ", "", NULL },
 	{ "Queue", TFMT_KIND_DEQUE, true, "a maxsize, or a smaller one, for the queue.Queue() in ", "", NULL },
 	{ "LogRecord", TFMT_KIND_TUPLE, false, "str(x), or x.item() of a single number, in place of x in what is logged", "", NULL },
-	{ "MagicMock", TFMT_KIND_LIST, true, "", ".reset_mock(), or a plain stub in its place: a mock keeps all that it is called with,", NULL },
+	{ "MagicMock", TFMT_KIND_LIST, true, "", ".reset_mock(), or a plain stub in its place: a mock keeps all that it is called with", NULL },
 	{ "WeakKeyDictionary", TFMT_KIND_DICT, true, "weakref.ref(key) in place of the key in each value of ",
 	  " (each keeps its own key alive)", NULL },
 	{ "itertools._tee", TFMT_KIND_OTHER, true, "two iterators made from the source, instead of the two of itertools.tee() (one is ",
-	  "), which keeps what the slower one has yet to read,", NULL },
-	{ "ExitStack", TFMT_KIND_DEQUE, true, "a with block for each, in place of enter_context() or callback() of ", ", a stack that stays open,", NULL },
-	{ "AsyncExitStack", TFMT_KIND_DEQUE, true, "an async with block for each, in place of ", ", a stack that stays open,", NULL },
-	{ FINALIZER, TFMT_KIND_DICT, false, "weakref.finalize() with a function that has no reference to the object itself,", "", NULL },
-	{ "Timer", TFMT_KIND_OTHER, false, "cancel() of each threading.Timer that is no longer needed, for example before a new one replaces it,", "", NULL },
-	{ "TimerHandle", TFMT_KIND_OTHER, false, "cancel() of the handle of call_later() or call_at(), once it is not wanted,", "", NULL },
-	{ "Future", TFMT_KIND_OTHER, false, "submit() of a few at a time, as map() of an executor makes all of them ahead,", "", RESULTS_OF_MAP },
-	{ "Future", TFMT_KIND_OTHER, false, "del of each Future once its result() was read, or a function that returns only what is used,", "", NULL },
-	{ "_asyncio.Task", TFMT_KIND_GENERATOR, false, "cancel() of each task that is not to go on, and an end for its loop,", "", NULL },
-	{ "_asyncio.Task", TFMT_KIND_OTHER, false, "no list of tasks that are done, as each keeps its result, or a coroutine that returns only what is used,", "", NULL },
+	  "), which keeps what the slower one has yet to read", NULL },
+	{ "ExitStack", TFMT_KIND_DEQUE, true, "a with block for each, in place of enter_context() or callback() of ", ", a stack that stays open", NULL },
+	{ "AsyncExitStack", TFMT_KIND_DEQUE, true, "an async with block for each, in place of ", ", a stack that stays open", NULL },
+	{ FINALIZER, TFMT_KIND_DICT, false, "weakref.finalize() with a function that has no reference to the object itself", "", NULL },
+	{ "Timer", TFMT_KIND_OTHER, false, "cancel() of each threading.Timer that is no longer needed, for example before a new one replaces it", "", NULL },
+	{ "TimerHandle", TFMT_KIND_OTHER, false, "cancel() of the handle of call_later() or call_at(), once it is not wanted", "", NULL },
+	{ "Future", TFMT_KIND_OTHER, false, "submit() of a few at a time, as map() of an executor makes all of them ahead", "", RESULTS_OF_MAP },
+	{ "Future", TFMT_KIND_OTHER, false, "del of each Future once its result() was read, or a function that returns only what is used", "", NULL },
+	{ "_asyncio.Task", TFMT_KIND_GENERATOR, false, "cancel() of each task that is not to go on, and an end for its loop", "", NULL },
+	{ "_asyncio.Task", TFMT_KIND_OTHER, false, "no list of tasks that are done, as each keeps its result, or a coroutine that returns only what is used", "", NULL },
 };
 
 /* Of a method that C code is to call: the method has its object, and all that this has. */
 #define METHOD_GIVEN                                                                                                             \
 	"registering (atexit.register() or the like) a function of only the values that it needs in place of the method, or "    \
-	"unregistering it once it is not wanted,"
+	"unregistering it once it is not wanted"
 
 /*
  * Is the step an object of the class, or the class itself, by its name or as that of the object before it? Those that are written in C
@@ -385,7 +387,7 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 		variable = letgo_chain_of_functions(g);
 		if (!variable)
 			break;
-		snprintf(buf, size, "a function that does not keep the one it replaces (in its variable %s),", variable);
+		snprintf(buf, size, "a function that does not keep the one it replaces (in its variable %s)", variable);
 		return buf;
 	default:
 		return letgo_of_owner(buf, size, g);
@@ -395,11 +397,11 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 		return buf;
 	}
 	if (is_only_of_optimizer(&state, g) && is_code(state.name.text)) {
-		snprintf(buf, size, "%s.pop(x), of each x that it no longer updates,", state.name.text);
+		snprintf(buf, size, "%s.pop(x), of each x that it no longer updates", state.name.text);
 		return buf;
 	}
 	if (g->named.use == USE_PARAMETER && letgo_group_owner(&optimizer, &g->named)) {
-		snprintf(buf, size, "del of each group in %s.param_groups that no model uses, and state.pop(p) of its parameters p,",
+		snprintf(buf, size, "del of each group in %s.param_groups that no model uses, and state.pop(p) of its parameters p",
 			 optimizer.text);
 		return buf;
 	}
@@ -412,16 +414,4 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 	if (!letgo_is_hook(&hook, g))
 		return text;
 	return let_go_of_hook(buf, size, text, &hook, g->blocks == 1 || (keeper_has_entries(&k) && 2 * k.length >= g->blocks));
-}
-
-const char *letgo_alone(char *buf, size_t size, const struct namegroup *g, bool of_graph)
-{
-	size_t len;
-
-	if (!letgo_text(buf, size, g, of_graph))
-		return NULL;
-	len = strlen(buf);
-	if (len && buf[len - 1] == ',')
-		buf[len - 1] = 0;
-	return buf;
 }

@@ -12,9 +12,6 @@
  */
 const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool of_graph);
 
-/* The same where nothing is said after it: without the comma that it may end with. */
-const char *letgo_alone(char *buf, size_t size, const struct namegroup *g, bool of_graph);
-
 /* The same of containers that are no more than a part of what the program knows: a queue's, an iterator's. */
 const char *letgo_of_owner(char *buf, size_t size, const struct namegroup *g);
 

@@ -128,8 +128,6 @@ void autopsy_let_go(struct autopsy_finding *f)
 	is_called = f->has_caller && !letgo_ctx_attribute(f->named);
 	has_hook = letgo_is_hook(&hook, f->named);
 	has_place = f->has_site && !has_hook && !letgo_is_of_methods(f->named); /* hooks and methods are registered elsewhere */
-	if (!has_place)
-		letgo_alone(code, sizeof(code), f->named, f->verdict == VERDICT_GRAPH_RETENTION);
 	if (frees_all)
 		bytes = f->bytes;
 	else

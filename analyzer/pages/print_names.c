@@ -106,7 +106,7 @@ void json_let_go(struct emit *e, const struct namegroup *g, bool of_graph)
 {
 	char text[OBJECTNAME_MAX];
 
-	if (emit_is_json(e) && letgo_alone(text, sizeof(text), g, of_graph))
+	if (emit_is_json(e) && letgo_text(text, sizeof(text), g, of_graph))
 		emit_string(e, "let_go_by", NULL, text);
 }
 

@@ -192,7 +192,7 @@ static bool print_cause_name(struct emit *e, const struct replay_device *d, cons
 		print_wrapped(e, "  ", "    ", print_named(text, sizeof(text), only));
 		if (print_lengths(text, sizeof(text), d->process->names, only))
 			emit_text(e, "  %s", text);
-		if (letgo_alone(text, sizeof(text), only, false))
+		if (letgo_text(text, sizeof(text), only, false))
 			print_wrapped(e, "  let go by ", "    ", text);
 	}
 	namegroups_release(&names);

@@ -373,7 +373,7 @@ free             58.0 MiB   58.0 MiB would have fitted at most
 65.0 MiB   1.9%       3  workspace   oom/causes.py:TRAIN train
 16.0 MiB   0.5%       8  parameter   oom/causes.py:NETWORK network
 Step 53 began with 3.27 GiB allocated, +64.1 MiB against the step before.
-next: history.clear() near causes.py:LINE: frees 3.19 GiB
+next: history.clear(): frees 3.19 GiB made at causes.py:LINE
       do not keep it, or keep it on the CPU: frees 3.19 GiB
       needing 76.0 MiB less elsewhere only puts it off until about step 54
 """
@@ -539,7 +539,7 @@ FIRST = {
     "scales": "inference_advice",
     "thinned": "pieces_copy_advice",
     "copies": "made_anew_advice",
-    "directions": "detach_advice",
+    "directions": "let_go_advice",
     "lamps": "inference_advice",
     "engines": "let_go_advice",
     "slopes": "chunks_advice",
