@@ -25,20 +25,26 @@ bool keeper_has_entries(const struct keeper *k)
 	return has_entries(k->kind);
 }
 
-/* Where its entries are containers themselves, each with too few for all, it leads to as many as all of them have. */
+/* Is it an entry of the other one, without an object between them? */
+static bool is_entry_of(const struct keeper *k, const struct keeper *of)
+{
+	size_t len = strlen(of->name.pattern);
+
+	return keeper_has_entries(k) && !strncmp(k->name.pattern, of->name.pattern, len) && !strcmp(k->name.pattern + len, "[*]");
+}
+
+/* Lists in a list have as many as all of them together. */
 bool groupkeeper_container(struct keeper *k, const struct namegroup *g)
 {
 	struct keeper all[GROUPKEEPER_MOST];
 	uint32_t nr = g->blocks > 1 ? objectname_keepers(all, GROUPKEEPER_MOST, g->named.census->census, g->named.object) : 0;
-	double entries = 1; /* that the nearer ones have, one of each in the next */
-	double within;
+	double entries = 1; /* of the container, and of those in it */
 
 	for (uint32_t i = 0; i < nr; i++) {
 		if (!keeper_has_entries(&all[i]))
 			continue;
-		within = 2 * entries < (double)g->blocks ? entries : 1;
-		entries *= (double)all[i].length;
-		if (2 * within * (double)all[i].length < (double)g->blocks || strchr(all[i].name.pattern, '*'))
+		entries = (double)all[i].length * (i && is_entry_of(&all[i - 1], &all[i]) ? entries : 1);
+		if (2 * entries < (double)g->blocks || strchr(all[i].name.pattern, '*'))
 			continue;
 		*k = all[i];
 		return true;

@@ -22,6 +22,13 @@ enum entry {
 	ENTRY_ON_HOST,  /* the entries themselves are what is to go */
 };
 
+/* Is it an attribute of each of many objects, and what is put into it can be replaced there? shelves[*].rows, of list shelves. */
+static bool is_of_each(const char *name, const struct keeper *k, enum entry entry)
+{
+	return (entry == ENTRY_DETACHED || entry == ENTRY_COPIED) && k->edge == TFMT_EDGE_ATTRIBUTE && strstr(name, "[*]") &&
+	       !strpbrk(name, "<( ") && !strstr(name, "...");
+}
+
 /* What would keep a container small. A list is most often read as a whole, once. */
 static const char *bound_of(const struct keeper *k)
 {
@@ -44,7 +51,7 @@ static const char *let_go_of_entries(char *buf, size_t size, const struct namegr
 	};
 	const char *name = groupkeeper_name(g, &k->name);
 
-	if (!is_code(name) || (entry == ENTRY_PLAIN && stays_as_long(g, k)) || hookname_is_dict(k->step))
+	if ((!is_code(name) && !is_of_each(name, k, entry)) || (entry == ENTRY_PLAIN && stays_as_long(g, k)) || hookname_is_dict(k->step))
 		return NULL;
 	if (entry == ENTRY_PLAIN && k->kind == TFMT_KIND_DICT) /* others may be in use: sessions that still run */
 		snprintf(buf, size, "del %s[key] once that is done with, or a bound", name);
@@ -357,9 +364,24 @@ const char *letgo_chain_of_functions(const struct namegroup *g)
 	return NULL;
 }
 
+const char *letgo_chain_of_objects(struct objectname *first, const struct namegroup *g)
+{
+	struct objectway w = { .nr = 0 };
+
+	if (g->is_named)
+		objectway_find(&w, g->named.census->census, g->named.object);
+	for (uint32_t i = 1; i < w.nr; i++) {
+		if (w.step[i]->kind != TFMT_KIND_OTHER || !objectway_is_of_chain(&w, i))
+			continue;
+		objectname_find(first, g->named.census->census, w.id[i - 1]);
+		return w.step[i]->name;
+	}
+	return NULL;
+}
+
 const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool of_graph)
 {
-	struct objectname optimizer;
+	struct objectname optimizer, first;
 	struct hookname hook;
 	struct keeper k, next, state;
 	const char *text, *attribute, *variable;
@@ -392,8 +414,9 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 	default:
 		return letgo_of_owner(buf, size, g);
 	}
-	if (k.is_of_chain) {
-		snprintf(buf, size, "x.%s = None once x is done with it", k.step);
+	attribute = letgo_chain_of_objects(&first, g);
+	if (attribute) {
+		snprintf(buf, size, "%s%s = None once that is done with", is_code(first.text) ? "" : "x.", is_code(first.text) ? first.text : attribute);
 		return buf;
 	}
 	if (is_only_of_optimizer(&state, g) && is_code(state.name.text)) {

@@ -21,6 +21,12 @@ const char *letgo_of_owner(char *buf, size_t size, const struct namegroup *g);
  */
 const char *letgo_chain_of_functions(const struct namegroup *g);
 
+/*
+ * Objects on the way to it that have each other by the same attribute, as nodes have their parents: that attribute. first: what the
+ * first of them is called by which another is had, tree.root.parent. NULL: there are none.
+ */
+const char *letgo_chain_of_objects(struct objectname *first, const struct namegroup *g);
+
 /* Its class: "TimerHandle". NULL: it is in no such container. */
 const char *letgo_owner_class(const struct namegroup *g);
 

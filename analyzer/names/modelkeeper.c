@@ -71,6 +71,17 @@ static void find_parameter(struct objectway *w, const struct tfmt_census *c, uin
 		objectway_find(w, c, (uint32_t)w->step[state]->number);
 }
 
+const char *modelkeeper_class(const struct tfmt_census *c, uint32_t object)
+{
+	struct objectway w;
+
+	find_parameter(&w, c, object);
+	for (uint32_t i = w.nr; i-- > w.start;)
+		if (w.step[i]->kind == TFMT_KIND_MODULE)
+			return w.step[i]->class_name;
+	return NULL;
+}
+
 uint32_t modelkeeper_not_frozen(const struct tfmt_census *c, uint32_t object)
 {
 	struct objectway w;

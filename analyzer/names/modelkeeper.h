@@ -21,6 +21,9 @@ struct modelkeeper {
 /* Of a parameter, or of an optimizer's state. false: no object of the program's holds it. */
 bool modelkeeper_find(struct modelkeeper *k, const struct tfmt_census *c, uint32_t object);
 
+/* The class of the module that a parameter, or its gradient, is of: "Embedding". NULL: it is of none; valid until the census is closed. */
+const char *modelkeeper_class(const struct tfmt_census *c, uint32_t object);
+
 /*
  * The outermost module on the way to a parameter, its gradient or an optimizer's state of it that evaluates within one that
  * trains, and has modules of its own: its address. 0: none does.

@@ -454,7 +454,6 @@ static void take_keeper(struct keeper *k, const struct tfmt_census *c, const str
 	k->length = k->has_length ? w->step[i]->length - 1 : 0;
 	k->has_bound = w->step[i]->bound > 0;
 	k->bound = k->has_bound ? w->step[i]->bound - 1 : 0;
-	k->is_of_chain = objectway_is_of_chain(w, i);
 }
 
 uint32_t objectname_keepers(struct keeper *out, uint32_t max, const struct tfmt_census *c, uint32_t object)

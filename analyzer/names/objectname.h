@@ -69,7 +69,6 @@ struct keeper {
 	uint64_t length; /* entries; valid if has_length */
 	uint64_t bound;  /* how many it has at most; valid if has_bound */
 	bool has_length, has_bound;
-	bool is_of_chain; /* its holder has it by the attribute by which it is itself held: node.parent.parent */
 };
 
 /*

@@ -111,6 +111,20 @@ static uint64_t nr_freed_of_stack(const struct autopsy *a, size_t block)
 	return nr;
 }
 
+/* Has forward done as much before the graph that is open as for it? Else what it freed were temporaries of the same call. */
+static bool has_called_before(const struct autopsy *a)
+{
+	uint32_t first = a->failure->nr_forwards;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct lives_when *birth = &a->categories.block[i].life.birth;
+
+		if (opengraphs_is_open(&a->moment, i) && a->block[i].has_graph && birth->nr_forwards < first)
+			first = birth->nr_forwards;
+	}
+	return first >= a->failure->nr_forwards - first;
+}
+
 /* no_grad() of another thread does not apply, and an async function is only begun under that of its decorator, not run. */
 static struct said inference_advice(const struct autopsy *a, size_t block, uint64_t bytes)
 {
@@ -129,7 +143,8 @@ static bool is_never_gone_back(const struct autopsy *a, struct autopsy_finding *
 	const struct opengraphs *g = &a->patterns.open;
 
 	/* Of several calls they are kept. */
-	if (!g->nr_blocks || g->nr_calls >= OPEN_CALLS_MIN || !autopsy_matters(a, g->bytes) || nr_freed_of_stack(a, g->largest) < OPEN_CALLS_MIN)
+	if (!g->nr_blocks || g->nr_calls >= OPEN_CALLS_MIN || !autopsy_matters(a, g->bytes) ||
+	    nr_freed_of_stack(a, g->largest) < OPEN_CALLS_MIN || !has_called_before(a))
 		return false;
 	f->bytes = g->bytes;
 	autopsy_at_call(a, f, g->largest);

@@ -403,19 +403,36 @@ static uint32_t passes_of(const struct autopsy *a, const struct namegroup *g)
 	return nr;
 }
 
+/* Has the step at hand had more passes than twice what those before had on average? Then it is no step of training. */
+static bool has_more_passes(const struct autopsy *a)
+{
+	uint32_t before = a->failure->nr_begun;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct lives_when *birth = &a->categories.block[i].life.birth;
+
+		if (birth->ordinal >= a->step_ordinal && birth->nr_begun < before)
+			before = birth->nr_begun;
+	}
+	return a->step > KEPT_STEPS_MIN && (uint64_t)(a->failure->nr_begun - before) * (a->step - 1) > 2 * (uint64_t)before;
+}
+
 /*
  * Passes without an update between them are of one step, however many: as of a loop that looks into a model which has been trained.
  * What holds their graphs is of many passes itself, and leads to as many nodes. Weights that each pass of an inner loop replaces are of
- * the latest alone.
+ * the latest alone; so is what goes on from pass to pass after training, where more follow one another than any step had.
  */
 static bool is_held_since_update(const struct autopsy *a, struct autopsy_finding *f)
 {
 	uint32_t nr_whole = a->failure->nr_begun - (a->failure->phase == PHASE_BACKWARD), pass = 0, nr_passes = 0, nr = 0;
-	uint64_t *of, bytes = 0;
+	uint64_t *of, bytes = 0, made = 0; /* made: of it in passes that made graphs themselves */
 	size_t most = 0;
-	bool applies;
+	bool goes_on, applies;
 
-	if (!a->graph_holder || passes_of(a, a->graph_holder) < KEPT_STEPS_MIN)
+	if (!a->graph_holder)
+		return false;
+	goes_on = passes_of(a, a->graph_holder) < KEPT_STEPS_MIN;
+	if (goes_on && !has_more_passes(a))
 		return false;
 	of = heap_alloc(a->nr_places + 1, sizeof(*of));
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
@@ -427,6 +444,7 @@ static bool is_held_since_update(const struct autopsy *a, struct autopsy_finding
 		nr_passes += !nr || b->life.birth.nr_begun != pass;
 		pass = b->life.birth.nr_begun;
 		bytes += b->life.size;
+		made += b->life.in_graph_pass ? b->life.size : 0;
 		of[place] += b->life.size;
 		most = of[place] > of[most] ? place : most;
 		nr++;
@@ -436,7 +454,10 @@ static bool is_held_since_update(const struct autopsy *a, struct autopsy_finding
 		f->bytes = bytes;
 		autopsy_at_call(a, f, a->place[most].largest);
 		autopsy_say(f, SAID(graphs_since_update, fact_bytes("bytes", bytes), fact_count("passes", nr_passes)));
-		autopsy_advise(f, SAID(detach_advice, fact_bytes("less", bytes)));
+		if (goes_on && made)
+			autopsy_advise(f, SAID(no_graphs_advice, fact_name("name", namegroup_text(a->graph_holder)), fact_bytes("bytes", bytes)));
+		else
+			autopsy_advise(f, SAID(detach_advice, fact_bytes("less", bytes)));
 	}
 	free(of);
 	return applies;

@@ -260,9 +260,8 @@ static uint64_t computation_began(const struct autopsy *a, const struct stack_fr
 /* What one such tensor was made from is often as large. */
 static void say_another(const struct autopsy *a, struct autopsy_finding *f, int64_t apart)
 {
-	const struct stack_frame *site;
+	const struct stack_frame *site = NULL;
 	uint64_t most = 0, was;
-	size_t largest = 0;
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		uint64_t bytes = a->categories.block[i].life.size;
@@ -270,9 +269,12 @@ static void say_another(const struct autopsy *a, struct autopsy_finding *f, int6
 		if ((int64_t)i == apart || bytes <= most || ANOTHER_PART * bytes < f->bytes || !is_larger(a, i, &was))
 			continue;
 		most = bytes;
-		largest = i;
+		site = &a->place[a->block[i].place].frame;
 	}
-	site = most ? &a->place[a->block[largest].place].frame : NULL;
+	if (apart >= 0 && a->failure->asked > most && ANOTHER_PART * a->failure->asked >= f->bytes) {
+		most = a->failure->asked;
+		site = &a->site;
+	}
 	if (site && site->file)
 		autopsy_evidence(f, SAID(spike_has_another, fact_bytes("bytes", most), fact_site("site", site)));
 }
@@ -310,12 +312,13 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 	if (a->failure->asked >= LARGER_TIMES * was && !has_like_request(a))
 		most = a->failure->asked;
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		uint64_t one_was;
+		uint64_t one_was, bytes = a->categories.block[i].life.size;
 
-		if (a->categories.block[i].life.size <= most || !is_larger(a, i, &one_was) ||
-		    a->place[a->block[i].place].bytes >= SPIKE_ALONE_TIMES * a->categories.block[i].life.size)
+		/* What was there before a request of the same size: that is often made from it. */
+		if (bytes < most || (bytes == most && best >= 0) || !is_larger(a, i, &one_was) ||
+		    a->place[a->block[i].place].bytes >= SPIKE_ALONE_TIMES * bytes)
 			continue;
-		most = a->categories.block[i].life.size;
+		most = bytes;
 		block_was = one_was;
 		best = (int64_t)i;
 	}

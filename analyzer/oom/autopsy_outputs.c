@@ -405,6 +405,25 @@ static bool is_kept_by_library(const struct autopsy *a, struct autopsy_finding *
 }
 
 /*
+ * By a chain of objects that each have another by the same attribute, of which the last is all that is used: the nodes of a search tree
+ * that was rooted anew keep their parents.
+ */
+static bool is_kept_by_chain(const struct autopsy *a, struct autopsy_finding *f, const struct namegroup *g)
+{
+	const struct autopsy_place *place = &a->place[0];
+	struct objectname first;
+	const char *attribute = letgo_chain_of_objects(&first, g);
+
+	if (!attribute || a->failure->nr_begun || a->nr_findings)
+		return false;
+	f->bytes = place->bytes;
+	autopsy_at_call(a, f, place->largest);
+	autopsy_say(f, SAID(objects_keep, fact_bytes("bytes", place->bytes), fact_count("tensors", place->blocks), fact_name("attribute", attribute)));
+	autopsy_advise(f, SAID(calls_keep_advice, fact_bytes("bytes", place->bytes)));
+	return true;
+}
+
+/*
  * Views of a small part of each, which keep the whole: what nothing looks at is most of what is there or was asked for, and kept in vain,
  * whether the program goes on to keep them or not.
  */
@@ -436,7 +455,7 @@ bool autopsy_is_kept_in_growing(const struct autopsy *a, struct autopsy_finding 
 
 	if (!g)
 		return false;
-	if (is_made_ahead(a, f, g) || is_kept_by_library(a, f, g) || is_kept_by_views(a, f, g))
+	if (is_made_ahead(a, f, g) || is_kept_by_library(a, f, g) || is_kept_by_views(a, f, g) || is_kept_by_chain(a, f, g))
 		return true;
 	/* What calls of the model keep is told by these, and an error by itself. */
 	if (!a->failure->nr_begun && (!is_called_by_layers(a) || groupkeeper_around(&k, g, TFMT_KIND_EXCEPTION)))

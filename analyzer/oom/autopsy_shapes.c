@@ -213,6 +213,25 @@ static bool has_square(const struct autopsy *a, uint64_t n)
 	return false;
 }
 
+/*
+ * Are there a column [n, 1] and a row [n] of as many values? Most often one of them lacks a dimension, or has one too many, when the two
+ * were paired. In a graph the node would tell; these are in none.
+ */
+static bool has_column_and_row(const struct autopsy *a, uint64_t n)
+{
+	bool has_column = false, has_row = false;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+
+		if (!a->block[i].is_shaped || !s->nr_dims || s->dims[0] != n || a->block[i].has_graph)
+			continue;
+		has_row |= s->nr_dims == 1;
+		has_column |= s->nr_dims == 2 && s->dims[1] == 1;
+	}
+	return has_column && has_row;
+}
+
 /* Of a block, or of the request (-1); without dimensions where it is not known. */
 static struct tfmt_shape shape_of(const struct autopsy *a, int64_t block)
 {
@@ -258,7 +277,7 @@ void autopsy_advise_square(const struct autopsy *a, struct autopsy_finding *f, u
 		autopsy_advise_first(f, SAID(correlation_advice, fact_name("operation", a->operation), site, samples));
 	else if (is_loss(a->operation))
 		autopsy_advise_first(f, SAID(loss_pairs_advice, fact_name("operation", a->operation), site));
-	else if (autopsy_is_pointwise(a->operation) && !has_square(a, rows))
+	else if (autopsy_is_pointwise(a->operation) && (!has_square(a, rows) || has_column_and_row(a, rows)))
 		autopsy_advise_first(f, SAID(pairs_advice, site, samples));
 	else
 		autopsy_advise(f, SAID(square_advice, site, samples));

@@ -4,6 +4,7 @@
 
 #include "analyzer/allocator/torch.h"
 #include "analyzer/names/groupkeeper.h"
+#include "analyzer/names/modelkeeper.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/stacks/element.h"
@@ -321,8 +322,28 @@ bool autopsy_is_optimizer_history(const struct autopsy *a, struct autopsy_findin
 	return true;
 }
 
+/* What the gradients of embeddings take, which have all rows, though a batch looks few of them up. */
+static uint64_t embedding_gradients(const struct autopsy *a)
+{
+	struct named named;
+	const char *class;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (b->category != CATEGORY_GRADIENT || !namedblocks_name(&named, a->device->process, &b->life, LIVES_OOM))
+			continue;
+		class = modelkeeper_class(named.census->census, named.object);
+		bytes += class && (!strcmp(class, "Embedding") || !strcmp(class, "EmbeddingBag")) ? b->life.size : 0;
+	}
+	return bytes;
+}
+
 bool autopsy_is_optimizer_state(const struct autopsy *a, struct autopsy_finding *f)
 {
+	uint64_t embeddings = a->device->process->names ? embedding_gradients(a) : 0;
+
 	if (a->failure->phase != PHASE_OPTIMIZER || !request_has_frame(a, "_init_group"))
 		return false;
 	f->bytes = a->categories.sum[CATEGORY_OPTIMIZER_STATE].bytes + a->failure->asked;
@@ -330,6 +351,8 @@ bool autopsy_is_optimizer_state(const struct autopsy *a, struct autopsy_finding 
 	autopsy_say(f, SAID(optimizer_state, fact_bytes("state", f->bytes - a->failure->asked),
 			    fact_bytes("asked", a->failure->asked)));
 	say_model(a, f);
+	if (embeddings >= a->lacking && 2 * embeddings > a->categories.sum[CATEGORY_GRADIENT].bytes)
+		autopsy_advise_first(f, SAID(embedding_advice, fact_bytes("bytes", embeddings)));
 	return true;
 }
 

@@ -82,6 +82,11 @@ static uint64_t unknown_request(const struct frag_figures *f)
 
 /* ---- sentences ---------------------------------------------------------------------------------- */
 
+static struct fact harmless(const struct frag_view *v)
+{
+	return fact_flag("is_harmless", !v->d->harm[FRAG_FAILED].count && !v->d->harm[FRAG_RETRY].count);
+}
+
 static struct said harm_said(const struct frag_view *v, enum frag_harm which)
 {
 	const struct frag_cases *c = &v->d->harm[which];
@@ -91,7 +96,7 @@ static struct said harm_said(const struct frag_view *v, enum frag_harm which)
 		return SAID(frag_failed, asked, free_bytes, fact_bytes("largest", c->largest_free));
 	if (which == FRAG_RETRY)
 		return SAID(frag_retry, asked, free_bytes);
-	return SAID(frag_segments, fact_bytes("bytes", frag_forced_bytes(v->d)));
+	return SAID(frag_segments, fact_bytes("bytes", frag_forced_bytes(v->d)), harmless(v));
 }
 
 static struct said stuck_said(const struct frag_view *v)
@@ -99,8 +104,7 @@ static struct said stuck_said(const struct frag_view *v)
 	const struct frag_figures *p = &v->d->moment[FRAG_PEAK].figures;
 
 	return SAID(frag_stuck, fact_bytes("bytes", p->stuck), fact_bytes("reserved", p->reserved),
-		    fact_share("share", (double)p->stuck, (double)p->reserved),
-		    fact_flag("is_harmless", !v->d->harm[FRAG_FAILED].count && !v->d->harm[FRAG_RETRY].count));
+		    fact_share("share", (double)p->stuck, (double)p->reserved), harmless(v));
 }
 
 /* The finding that matters most, or nothing. */

@@ -25,7 +25,8 @@ CONTAINERS = JOBS / "oom" / "containers.py"
 UNWATCHED = JOBS / "oom" / "unwatched.py"
 UNCALLED = JOBS / "oom" / "uncalled.py"
 OVERHELD = JOBS / "oom" / "overheld.py"
-SCRIPTS = (SCRIPT, SHAPES, KEPT, MIXED, MODELS, LARGE, PILED, OVERSIGHTS, CONTAINERS, UNWATCHED, UNCALLED, OVERHELD)
+LEFTOVER = JOBS / "oom" / "leftover.py"
+SCRIPTS = (SCRIPT, SHAPES, KEPT, MIXED, MODELS, LARGE, PILED, OVERSIGHTS, CONTAINERS, UNWATCHED, UNCALLED, OVERHELD, LEFTOVER)
 # Verdict and cause of each job, and the job whose line it is about, if another.
 CAUSES = {
     "too_big": ("too_big", "never_fits"),
@@ -156,7 +157,7 @@ CAUSES = {
     "each_sample": ("too_big", "sample_gradients"),
     "gated": ("cycle", "cycle"),
     "timbres": ("leak", "kept_by_calls"),
-    "beliefs": ("too_big", "sum"),
+    "beliefs": ("leak", "kept_tensors"),
     "towns": ("too_big", "sum"),
     "usual": ("graph_retention", "kept_graphs"),
     "offered": ("too_big", "sum"),
@@ -260,6 +261,12 @@ CAUSES = {
     "fields": ("too_big", "sum"),
     "codes": ("graph_retention", "retain_graph"),
     "shelves": ("leak", "kept_outputs"),
+    "branches": ("leak", "kept_tensors"),
+    "orbits": ("graph_retention", "kept_graphs"),
+    "meadows": ("too_big", "sum"),
+    "gauges": ("spike", "larger_tensor"),
+    "hashes": ("too_big", "optimizer_state"),
+    "chapters": ("leak", "kept_outputs"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -286,7 +293,7 @@ BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"],
           "slides": ["kept_outputs"], "curvature": ["fragmentation"], "scales": ["fragmentation"], "plates": ["fragmentation"]}  # fmt: skip
 # Jobs whose line lies in the model's forward: the line that calls it is told beside it.
 CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "wills", "each_sample", "engines", "ranking", "slopes", "settled", "reliefs", "reels", "silent", "attempts", "undone", "answers",
-    "freights", "strings", "tickers", "walkers", "moths", "portions", "shelves"}
+    "freights", "strings", "tickers", "walkers", "moths", "portions", "shelves", "branches", "gauges", "chapters"}
 
 
 def script_of(cause):
@@ -498,6 +505,12 @@ FIRST = {
     "fields": "open_advice",
     "codes": "no_graphs_advice",
     "shelves": "let_go_advice",
+    "branches": "let_go_advice",
+    "orbits": "no_graphs_advice",
+    "meadows": "freeze_parameters_advice",
+    "gauges": "pairs_advice",
+    "hashes": "embedding_advice",
+    "chapters": "let_go_advice",
     "handlers": "let_go_advice",
     "silent": "hooked_advice",
     "damped": "let_go_advice",
@@ -621,8 +634,9 @@ def test_many_of_whole_numbers_are_told_by_who_keeps_them(vramtrace, tmp_path):
 def test_a_chain_has_one_name(vramtrace, ran_out):
     """However long it is: each of its objects has the next by the same attribute."""
     page = vramtrace.json("oom", ran_out("beliefs").path)
-    assert page["findings"][0]["facts"]["keeper"] == "kept by today.before..."
-    assert page["findings"][0]["advice_facts"][0]["code"] == "x.before = None once x is done with it"
+    assert page["findings"][0]["keepers"][0]["name"] == "today.before..."
+    assert page["findings"][0]["facts"]["attribute"] == "before"
+    assert page["findings"][0]["advice_facts"][0]["code"] == "today.before = None once that is done with"
 
 
 def test_what_another_thread_has_is_not_of_an_attempt(vramtrace, ran_out):
@@ -926,6 +940,10 @@ LETS_GO = {
     "played": "values.append(x.detach()) in place of x",
     "handlers": "a function that does not keep the one it replaces (in its variable before)",
     "records": "str(x), or x.item() of a single number, in place of x in what is logged",
+    "branches": "tip.stem = None once that is done with",
+    "directions": "basis.append(x.detach()) in place of x",
+    "orbits": "x.detach() in spot in place of x",
+    "chapters": "book[*].openings.append(x.clone()) in place of x",
 }
 
 

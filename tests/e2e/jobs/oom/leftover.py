@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""Programs that run out of memory over what is left of earlier work, or was never meant to be there: leftover.py CAUSE"""
+
+import sys
+
+import torch
+from torch import nn
+
+DEVICE = "cuda"
+
+
+class Branch:
+    """A position of a plant that is drawn, what has grown of it, and what it has grown of."""
+
+    def __init__(self, state, stem=None):
+        self.state, self.stem, self.shoots = state, stem, []
+
+    def grow(self, rule, nr):
+        for _ in range(nr):
+            self.shoots.append(Branch(rule(self.state), self))  # called: branches
+
+
+class Rule(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Conv2d(16, 16, 3, padding=1)
+
+    def forward(self, state):
+        return torch.tanh(self.mix(state))  # planted: branches
+
+
+@torch.no_grad()
+def branches():
+    """Of what is tried out the best is gone on with, and leads to all that it has come of, with what was tried beside it."""
+    rule = Rule().to(DEVICE).eval()
+    tip = Branch(torch.zeros(1, 16, 512, 512, device=DEVICE))
+    for _ in range(100):
+        tip.grow(rule, 6)
+        for shoot in tip.shoots:
+            shoot.grow(rule, 2)
+        tip = tip.shoots[0]
+
+
+class Spring(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.energy = nn.Sequential(nn.Linear(64, 512), nn.Softplus(), nn.Linear(512, 512), nn.Softplus(), nn.Linear(512, 1))
+
+    def pull(self, spot):
+        spot = spot.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(self.energy(spot).sum(), spot, create_graph=True)  # planted: orbits
+        return -slope
+
+
+def orbits():
+    """Forces are learnt by their gradients; the paths that are drawn by them afterwards lead through the graphs of all."""
+    spring = Spring().to(DEVICE)
+    optimizer = torch.optim.Adam(spring.parameters())
+    for _ in range(6):
+        spot = torch.randn(256, 64, device=DEVICE)
+        (spring.pull(spot) + spot).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    spot, speed = torch.randn(4096, 64, device=DEVICE), torch.zeros(4096, 64, device=DEVICE)
+    for _ in range(400):
+        speed = speed + 0.01 * spring.pull(spot)
+        spot = spot + 0.01 * speed
+
+
+def meadows():
+    """What is to stay as it is takes part in the first step as if it were trained, for want of one letter."""
+    known = nn.Sequential(*[layer for _ in range(24) for layer in (nn.Linear(1024, 1024), nn.GELU())]).to(DEVICE)
+    for weight in known.parameters():
+        weight.require_grad = False
+    told = nn.Linear(1024, 4).to(DEVICE)
+    optimizer = torch.optim.AdamW(told.parameters())
+    for _ in range(3):
+        optimizer.zero_grad()
+        told(known(torch.randn(30000, 1024, device=DEVICE))).square().mean().backward()  # planted: meadows
+        optimizer.step()
+
+
+class Slanted(nn.Module):
+    def forward(self, read, true):
+        apart = read - true  # planted: gauges
+        return torch.where(apart.abs() < 1, apart.square(), 2 * apart).mean()
+
+
+def gauges():
+    """What is read off is a column, and what is true a row: of a few rows nobody has seen that they were paired."""
+    model, slanted = nn.Sequential(nn.Linear(32, 256), nn.ReLU(), nn.Linear(256, 1)).to(DEVICE), Slanted()
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(12):
+        slanted(model(torch.randn(1024, 32, device=DEVICE)), torch.randn(1024, device=DEVICE)).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    with torch.no_grad():
+        slanted(model(torch.randn(25000, 32, device=DEVICE)), torch.randn(25000, device=DEVICE)).item()  # called: gauges
+
+
+def hashes():
+    """Of a long table each batch looks up a few rows; its gradient and the optimizer's state have all."""
+    table, told = nn.EmbeddingBag(2_000_000, 128).to(DEVICE), nn.Linear(128, 16).to(DEVICE)
+    optimizer = torch.optim.Adam([*table.parameters(), *told.parameters()])
+    for _ in range(4):
+        told(table(torch.randint(2_000_000, (512, 20), device=DEVICE))).square().mean().backward()
+        optimizer.step()  # planted: hashes
+        optimizer.zero_grad()
+
+
+class Chapter:
+    def __init__(self):
+        self.openings = []
+
+
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(256, 256)
+
+    def forward(self, words):
+        return torch.tanh(self.layer(words))  # planted: chapters
+
+
+@torch.inference_mode()
+def chapters():
+    """Each chapter keeps the first word's row of each page, and by it those of all words."""
+    reader, book = Reader().to(DEVICE).eval(), [Chapter() for _ in range(12)]
+    for chapter in book:
+        for _ in range(20):
+            page = reader(torch.randn(32, 512, 256, device=DEVICE))  # called: chapters
+            chapter.openings.append(page[:, 0])
+
+
+globals()[sys.argv[1]]()
