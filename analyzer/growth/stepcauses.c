@@ -268,7 +268,8 @@ static enum stepgrowth_class class_of(const struct stepplace *p, const struct st
 		return STEPGROWTH_HOOK;
 	if (p->nr_kept && OF_FORWARD_PART * p->nr_forward >= p->nr_kept)
 		return STEPGROWTH_GRAPH_TENSORS;
-	return is_one_per_shape(p, c) ? STEPGROWTH_SHAPES : STEPGROWTH_TENSORS;
+	/* An optimizer's state has as many shapes as its parameters. */
+	return books_group(c->books, p->group)->phase != PHASE_OPTIMIZER && is_one_per_shape(p, c) ? STEPGROWTH_SHAPES : STEPGROWTH_TENSORS;
 }
 
 /* What grows in length: keys and values? */

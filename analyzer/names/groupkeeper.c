@@ -149,24 +149,27 @@ static uint32_t common_keeper(const struct keeper *k, uint32_t nr, const struct 
 	return nr;
 }
 
-const struct namegroup *groupkeeper_alike(const struct namegroups *g, uint64_t *bytes)
+const struct namegroup *groupkeeper_alike(const struct namegroups *g, uint64_t *bytes, uint64_t *unseen)
 {
 	const struct namegroup *largest = largest_named(g);
-	uint64_t all = 0, by[GROUPKEEPER_MOST + 1] = { 0 };
+	uint64_t all = 0, by[GROUPKEEPER_MOST + 1] = { 0 }, unseen_by[GROUPKEEPER_MOST + 1] = { 0 };
 	struct keeper k[GROUPKEEPER_MOST];
-	uint32_t nr;
+	uint32_t nr, common;
 
-	*bytes = 0;
+	*bytes = *unseen = 0;
 	if (!largest)
 		return NULL;
 	nr = objectname_keepers(k, GROUPKEEPER_MOST, largest->named.census->census, largest->named.object);
 	for (size_t i = 0; i < g->nr_groups; i++) {
 		all += g->group[i].bytes;
-		by[common_keeper(k, nr, &g->group[i])] += g->group[i].bytes;
+		common = common_keeper(k, nr, &g->group[i]);
+		by[common] += g->group[i].bytes;
+		unseen_by[common] += g->group[i].unseen_bytes;
 	}
 	/* What a nearer keeper leads to, those around it do as well. */
 	for (uint32_t i = 0; i < nr; i++) {
 		*bytes += by[i];
+		*unseen += unseen_by[i];
 		if (*bytes > all / 2)
 			return largest;
 	}

@@ -33,9 +33,9 @@ const struct namegroup *groupkeeper_most(const struct namegroups *g, uint64_t *b
 
 /*
  * The same of a container or another keeper, whether it grows or not, by its name: that of the attributes of objects of one kind, or of lists
- * that a dict has by key. NULL: no keeper of the largest group has more than half of the bytes.
+ * that a dict has by key. *unseen: what of them no view looks at. NULL: no keeper of the largest group has more than half of the bytes.
  */
-const struct namegroup *groupkeeper_alike(const struct namegroups *g, uint64_t *bytes);
+const struct namegroup *groupkeeper_alike(const struct namegroups *g, uint64_t *bytes, uint64_t *unseen);
 
 /* The nearest keeper, or that container, if it has a bound (maxlen, maxsize). false: it has none, or none is known. */
 bool groupkeeper_bounded(struct keeper *k, const struct namegroup *g);

@@ -3,6 +3,7 @@
 #include "analyzer/names/names.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -270,9 +271,9 @@ static bool is_better(const struct objectname *a, enum objectname_use use, const
 	return strlen(a->text) < strlen(b->text);
 }
 
-/* The most that one of a block's tensors has of its own; what only C++ holds is there for the others, as a view's base is. */
+/* What a block's tensors have of their own, if no two overlap; what only C++ holds is there for the others, as a view's base is. */
 struct own {
-	uint64_t most;
+	uint64_t bytes;
 	bool is_unknown;
 	bool has_native; /* some are held by C++ alone */
 };
@@ -282,7 +283,7 @@ static void add_own(struct own *own, const struct names_tensor *t, const struct 
 	if (rank_of(name))
 		return;
 	own->is_unknown |= !t->own_bytes;
-	own->most = t->own_bytes > own->most ? t->own_bytes : own->most;
+	own->bytes += t->own_bytes;
 }
 
 /* Do hooks keep all of these tensors, but for those that only C++ holds? */
@@ -297,6 +298,20 @@ static bool are_all_hooked(const struct names_census *c, uint32_t first, uint32_
 			return false;
 	}
 	return true;
+}
+
+/* The entries of one container are called by that: rows of a tensor that are put into a dict one by one have no other names. */
+static void add_text(struct textset *texts, const struct tfmt_census *c, uint32_t object, enum objectname_use use, const char *name)
+{
+	const struct tfmt_object_facts *o = use == USE_UNKNOWN ? tfmt_census_object(c, object) : NULL;
+	bool is_entry = o && o->parent && (o->edge == TFMT_EDGE_KEY || o->edge == TFMT_EDGE_INDEX || o->edge == TFMT_EDGE_NUMBER);
+	char entry[32];
+
+	if (is_entry) {
+		snprintf(entry, sizeof(entry), "[%" PRIu32 "]", o->parent);
+		name = entry;
+	}
+	textset_add(texts, 0, name, strlen(name));
 }
 
 /* The best of the tensors in a block of this size, with its name. */
@@ -314,7 +329,7 @@ static void choose(struct named *out, const struct names_census *c, uint64_t siz
 		if (name.root == ROOT_NATIVE)
 			own.has_native = true;
 		else
-			textset_add(&texts, 0, name.text, strlen(name.text));
+			add_text(&texts, c->census, c->tensor[i].object, use, name.text);
 		add_own(&own, &c->tensor[i], &name);
 		if (out->object && !is_better(&name, use, out))
 			continue;
@@ -327,7 +342,7 @@ static void choose(struct named *out, const struct names_census *c, uint64_t siz
 		out->nodes = c->tensor[i].nodes;
 		out->name = name;
 	}
-	out->own_bytes = own.is_unknown ? 0 : own.most;
+	out->own_bytes = own.is_unknown ? 0 : own.bytes;
 	out->nr_others = nr > TENSORS_ASKED ? nr - TENSORS_ASKED : 0;
 	if (texts.nr_members) {
 		/* Of a view its base, and of what has a graph what that saves: they go with it. */

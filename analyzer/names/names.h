@@ -88,7 +88,7 @@ struct named {
 	bool is_in_graph; /* a graph begins with it, and a gradient will be summed up in it */
 	bool has_node; /* it has a grad_fn, and keeps all that it was computed of */
 	uint32_t nodes; /* as struct tfmt_tensor has it */
-	uint64_t own_bytes; /* most that any tensor of the block has of its own: of views the rest is kept in vain; 0: not known of all */
+	uint64_t own_bytes; /* what tensors of the block have of their own at most, together: of views the rest is kept in vain; 0: not known of all */
 	bool is_number; /* as names_tensor has it */
 	struct objectname name;
 };

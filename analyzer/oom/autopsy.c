@@ -346,22 +346,25 @@ static void find_patterns(struct autopsy *a)
 static void name_by_place(const struct autopsy *a, struct autopsy_finding *f, size_t place)
 {
 	const struct namegroup *kept = NULL, *alike = NULL;
-	uint64_t bytes;
+	uint64_t bytes, unseen;
 
-	f->named_bytes = 0;
+	f->named_bytes = f->named_unseen = 0;
 	if (f->verdict == VERDICT_LEAK && a->names_kept)
 		kept = namegroups_most(&a->names_kept[place]);
 	if (f->verdict == VERDICT_LEAK && a->names_kept && !kept)
 		kept = groupkeeper_most(&a->names_kept[place], &f->named_bytes);
 	f->named = kept ? kept : a->place[place].named;
 	if (f->verdict == VERDICT_LEAK && a->names && !f->named)
-		alike = groupkeeper_alike(&a->names[place], &bytes);
+		alike = groupkeeper_alike(&a->names[place], &bytes, &unseen);
 	if (alike && alike->named.use != USE_PARAMETER) { /* of a model's own parts how many there are says more */
 		f->named = alike;
 		f->named_bytes = bytes;
+		f->named_unseen = unseen;
 	}
 	if (!f->named_bytes && f->named)
 		f->named_bytes = f->named->bytes;
+	if (!f->named_unseen && f->named)
+		f->named_unseen = f->named->unseen_bytes;
 }
 
 /* Of parameters: the module that gets ever more of them, as an nn.ModuleDict of adapters does. */
@@ -417,6 +420,7 @@ static void name_finding(const struct autopsy *a, struct autopsy_finding *f, con
 	if (f->verdict == VERDICT_GRAPH_RETENTION && strcmp(f->cause, "traceback") && holder) {
 		f->named = holder;
 		f->named_bytes = holder->bytes;
+		f->named_unseen = holder->unseen_bytes;
 	}
 }
 

@@ -75,6 +75,7 @@ struct autopsy_finding {
 	struct said smaller; /* input with which it would have fitted: the last of its advice, or nothing */
 	const struct namegroup *named; /* what the blocks of its site are called, as a place has it, or the largest of many names */
 	uint64_t named_bytes; /* its, or those of all that the same container keeps */
+	uint64_t named_unseen; /* what of those no view looks at */
 	unsigned nr_evidence, nr_advice;
 };
 

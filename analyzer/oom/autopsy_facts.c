@@ -67,6 +67,11 @@ bool autopsy_is_about_size(const struct autopsy *a)
 	       verdict != VERDICT_CYCLE && verdict != VERDICT_EXCEPTION && !is_one_tensor(a);
 }
 
+bool autopsy_is_of_graph(const struct autopsy *a, size_t block)
+{
+	return a->block[block].has_graph || (a->block[block].is_native && a->graph_holder);
+}
+
 bool autopsy_is_held_by_graph(const struct autopsy *a, size_t block)
 {
 	const struct moment_block *b = &a->block[block];

@@ -110,6 +110,9 @@ void *autopsy_by_stack(const struct autopsy *a, size_t row_bytes, uint32_t *nr_s
 /* Does nothing but autograd hold a block? No object of Python's holds its tensor, or no variable of the program led to one. */
 bool autopsy_is_held_by_graph(const struct autopsy *a, size_t block);
 
+/* Is it of a graph, or saved by one for backward though no gradient is computed for it, as a grid that is sampled at? */
+bool autopsy_is_of_graph(const struct autopsy *a, size_t block);
+
 /*
  * Of an operation, as ATen names it: does it only make room, or numbers of its own, or bring a tensor from elsewhere, so that nothing
  * is computed that has parts? Does it put tensors together? Does it sort?

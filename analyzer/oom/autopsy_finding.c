@@ -89,10 +89,10 @@ static void advise_generators(struct autopsy_finding *f)
 /* That only a small part of each is looked at says more than how they came to be kept. */
 static void say_views(struct autopsy_finding *f)
 {
-	const struct namegroup *g = f->named;
+	uint64_t seen = f->named_bytes > f->named_unseen ? f->named_bytes - f->named_unseen : 0;
 
 	autopsy_evidence_first(f, f->sentence);
-	autopsy_evidence_first(f, SAID(views_of_more, fact_bytes("seen", g->bytes - g->unseen_bytes), fact_bytes("kept", g->bytes)));
+	autopsy_evidence_first(f, SAID(views_of_more, fact_bytes("seen", seen), fact_bytes("kept", f->named_bytes)));
 	autopsy_say(f, SAID(views_hold, fact_bytes("bytes", f->bytes)));
 }
 
@@ -131,7 +131,7 @@ void autopsy_let_go(struct autopsy_finding *f)
 	if (frees_all)
 		bytes = f->bytes;
 	else
-		bytes = namegroup_is_of_views(f->named) ? f->named->unseen_bytes : f->named_bytes;
+		bytes = namegroup_is_of_views(f->named) ? f->named_unseen : f->named_bytes;
 	/* A variable is deleted where it is in scope; entries and graphs are let go of where they are put into what keeps them. */
 	if (!has_hook && keeper_is_variable(&k) && f->verdict == VERDICT_LEAK)
 		said = SAID(let_go_in_advice, fact_name("code", code), fact_name("function", n->function), fact_bytes("bytes", bytes));

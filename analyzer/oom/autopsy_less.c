@@ -238,61 +238,6 @@ void autopsy_say_alike(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_advise_narrower(a, f);
 }
 
-/* It is made as a whole, to be filled: how much of it would fit, and what it would be in the narrowest type. */
-static void say_buffer(const struct autopsy *a, struct autopsy_finding *f)
-{
-	char shape[SHAPE_TEXT_MAX];
-	struct tfmt_shape asked;
-	uint64_t elements = 1, rows;
-
-	if (!a->failure->shape || !tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked) || asked.nr_dims < 2)
-		return;
-	for (unsigned i = 0; i < asked.nr_dims; i++)
-		elements *= asked.dims[i];
-	rows = (uint64_t)((double)a->largest_fit / (double)a->failure->asked * (double)asked.dims[0]);
-	autopsy_evidence(f, SAID(buffer_is, fact_name("shape", shape_text(shape, &asked))));
-	if (rows && rows < asked.dims[0])
-		autopsy_advise(f, SAID(buffer_advice, fact_count("rows", rows), fact_count("all", asked.dims[0]),
-				       fact_if(elements <= a->largest_fit, fact_bytes("narrow", elements))));
-}
-
-/* Does it make a matrix that is 0 but for its diagonal? */
-static bool is_diagonal(const char *operation)
-{
-	return !strcmp(operation, "diag") || !strcmp(operation, "diag_embed") || !strcmp(operation, "diagflat");
-}
-
-void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
-{
-	char shape[SHAPE_TEXT_MAX] = "";
-	struct tfmt_shape asked;
-	uint64_t most = 0, rows;
-
-	if (!strcmp(a->operation, "einsum"))
-		autopsy_advise(f, SAID(einsum_advice, NO_FACTS));
-	if (a->failure->asked <= a->failure->allocated || !*a->operation)
-		return;
-	if (!strcmp(a->operation, "to_dense"))
-		autopsy_advise(f, SAID(sparse_advice, fact_bytes("bytes", a->failure->asked)));
-	if (autopsy_is_creation(a->operation)) {
-		say_buffer(a, f);
-		return;
-	}
-	for (size_t i = 0; i < a->categories.nr_blocks; i++)
-		most = a->categories.block[i].life.size > most ? a->categories.block[i].life.size : most;
-	if (a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
-		shape_text(shape, &asked);
-	if (most)
-		autopsy_evidence(f, SAID(whole_exceeds_all, fact_name("operation", a->operation),
-					 fact_if(*shape, fact_name("shape", shape)), fact_bytes("most", most)));
-	if (is_diagonal(a->operation))
-		autopsy_advise(f, SAID(diagonal_advice, fact_name("operation", a->operation), fact_bytes("bytes", a->failure->asked)));
-	autopsy_advise_parts(a, f, a->failure->asked, 0);
-	rows = is_diagonal(a->operation) ? 0 : autopsy_square_of(a, -1);
-	if (rows)
-		autopsy_advise_square(a, f, rows);
-}
-
 /* Who keeps them: the nearest; of an object's attributes the container that has these objects, where one does. */
 static bool find_line_keeper(struct keeper *k, const struct namegroup *g)
 {
@@ -327,7 +272,7 @@ static uint64_t bytes_of_no_graph(const struct autopsy *a, size_t place)
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++)
-		bytes += a->block[i].place == place && !a->block[i].has_graph ? a->categories.block[i].life.size : 0;
+		bytes += a->block[i].place == place && !autopsy_is_of_graph(a, i) ? a->categories.block[i].life.size : 0;
 	return bytes;
 }
 

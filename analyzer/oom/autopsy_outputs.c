@@ -35,7 +35,7 @@ static bool is_kept_output(const struct autopsy *a, size_t i, uint64_t batch)
 {
 	const struct life *life = &a->categories.block[i].life;
 
-	return opengraphs_is_open(&a->moment, i) && !a->block[i].has_graph &&
+	return opengraphs_is_open(&a->moment, i) && !autopsy_is_of_graph(a, i) &&
 	       life->birth.phase == PHASE_FORWARD && life->birth.ordinal < batch;
 }
 
@@ -354,12 +354,12 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 static const struct namegroup *name_of_most(const struct autopsy *a)
 {
 	const struct autopsy_place *place = a->nr_places ? &a->place[0] : NULL;
-	uint64_t bytes;
+	uint64_t bytes, unseen;
 
 	if (!a->names || !place || place->blocks < OUTPUTS_MIN || 2 * place->bytes < a->failure->allocated ||
 	    !moment_is_passing(a->categories.block[place->largest].category))
 		return NULL;
-	return place->named ? place->named : groupkeeper_alike(&a->names[0], &bytes);
+	return place->named ? place->named : groupkeeper_alike(&a->names[0], &bytes, &unseen);
 }
 
 /* What has been made ahead of an iterator that has yet to take it. */

@@ -20,15 +20,23 @@ static bool is_saved(const struct autopsy *a, size_t i, const bool *is_parent)
 {
 	const struct category_block *b = &a->categories.block[i];
 
-	return !(b->module && is_parent && is_parent[b->module]) && a->block[i].has_graph && moment_is_passing(b->category) &&
+	return !(b->module && is_parent && is_parent[b->module]) && autopsy_is_of_graph(a, i) && moment_is_passing(b->category) &&
 	       (!a->step || b->life.birth.ordinal >= a->step_ordinal);
+}
+
+/* What has a graph itself comes before what is saved beside it, unless that is twice as large. */
+static bool is_larger(const struct autopsy *a, size_t i, size_t than)
+{
+	uint64_t bytes = a->categories.block[i].life.size, than_bytes = a->categories.block[than].life.size;
+
+	return bytes * (a->block[i].has_graph ? 2 : 1) > than_bytes * (a->block[than].has_graph ? 2 : 1);
 }
 
 static void add_block(struct rounds *r, const struct autopsy *a, size_t i, uint32_t alike)
 {
 	const struct category_block *b = &a->categories.block[i];
 
-	if (!r->nr_blocks || b->life.size > a->categories.block[r->largest].life.size)
+	if (!r->nr_blocks || is_larger(a, i, r->largest))
 		r->largest = i;
 	r->nr_blocks++;
 	r->bytes += b->life.size;
@@ -150,6 +158,19 @@ static const struct namegroup *sum_of_rounds(const struct autopsy *a)
 	return NULL;
 }
 
+/*
+ * The same where no number of a part is left: one that leads to what most of the rounds have saved while the next one is still computed. A
+ * result comes after all of them.
+ */
+static const struct namegroup *sum_so_far(const struct autopsy *a, const struct rounds *r)
+{
+	const struct namegroup *sum = a->graph_holder;
+
+	return sum && sum->blocks == 1 && sum->named.is_number && a->failure->phase == PHASE_FORWARD && 2 * (uint64_t)sum->nodes > r->nr_blocks ?
+		       sum :
+		       NULL;
+}
+
 /* Of a sum it is known that its parts wait for one pass. */
 static uint32_t least_rounds(const struct namegroup *sum)
 {
@@ -171,6 +192,8 @@ void autopsy_say_rounds(const struct autopsy *a, struct autopsy_finding *f)
 	struct rounds r;
 
 	find_rounds(&r, a, least_rounds(sum));
+	if (!sum)
+		sum = sum_so_far(a, &r);
 	if (2 * r.bytes > a->failure->allocated) {
 		f->bytes = r.bytes;
 		autopsy_at_block(a, f, r.largest);

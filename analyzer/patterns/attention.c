@@ -103,11 +103,20 @@ static bool is_view(const struct tfmt_shape *s, const struct attention_product *
 	return heads >= 2 && width % heads == 0 && width / heads >= HEAD_WIDTH_MIN;
 }
 
+/* What a linear layer makes of [batch, length, ..], before it is looked at as that: [batch * length, heads * width]. */
+static bool is_flat(const struct tfmt_shape *s, const struct attention_product *p, uint64_t length)
+{
+	uint64_t batch = p->batch ? p->batch : p->nr, heads = p->nr / batch;
+
+	return s->nr_dims == 2 && s->dims[0] == batch * length && s->dims[1] != length && s->dims[1] % heads == 0 &&
+	       s->dims[1] / heads >= HEAD_WIDTH_MIN;
+}
+
 static void look_for(struct factors *f, const struct tfmt_shape *s, const struct attention_product *p)
 {
 	uint64_t rows = s->dims[s->nr_dims - 2], columns = s->dims[s->nr_dims - 1];
 	uint64_t least = p->rows < p->columns ? p->rows : p->columns;
-	bool is_one = moment_elements(s, s->nr_dims - 2) == p->nr;
+	bool is_one = s->nr_dims > 2 && moment_elements(s, s->nr_dims - 2) == p->nr;
 
 	for (int side = 0; side < 2; side++) {
 		uint64_t length = side ? p->columns : p->rows;
@@ -116,14 +125,14 @@ static void look_for(struct factors *f, const struct tfmt_shape *s, const struct
 			add_width(f, side, columns);
 		if (is_one && columns == length && rows < least)
 			add_width(f, side, rows);
-		f->has_view[side] |= is_view(s, p, length);
+		f->has_view[side] |= is_view(s, p, length) || is_flat(s, p, length);
 	}
 }
 
 /* Of so many matrices, or a view of heads: for the others it need not be asked where they were made. */
 static bool may_be_factor(const struct tfmt_shape *s, const struct attention_product *p)
 {
-	return s->nr_dims == 3 || moment_elements(s, s->nr_dims - 2) == p->nr;
+	return s->nr_dims <= 3 || moment_elements(s, s->nr_dims - 2) == p->nr;
 }
 
 /*
@@ -141,13 +150,16 @@ static bool has_factors(const struct moment *at, const struct attention_product 
 		const struct group *g = books_group(books, i);
 
 		/* A spectrum of real numbers has half as many columns as its image: it is no factor. */
-		if (g->tensor && g->shape && tfmt_reader_shape(books_reader(books), g->shape, &s) && s.nr_dims >= 3 &&
+		if (g->tensor && g->shape && tfmt_reader_shape(books_reader(books), g->shape, &s) && s.nr_dims >= 2 &&
 		    !strstr(element_name(s.element_type), "complex") && may_be_factor(&s, p) &&
 		    is_made_in(&making, g->python_stack))
 			look_for(&f, &s, p);
 	}
+	for (unsigned i = 0; attention_is_square(p) && i < f.nr[0]; i++)
+		if (f.width[0][i] >= HEAD_WIDTH_MIN)
+			return true;
 	if (attention_is_square(p))
-		return f.nr[0] || f.has_view[0];
+		return f.has_view[0];
 	for (unsigned i = 0; i < f.nr[0]; i++)
 		for (unsigned k = 0; k < f.nr[1]; k++)
 			if (f.width[0][i] == f.width[1][k] && f.width[0][i] >= HEAD_WIDTH_MIN)

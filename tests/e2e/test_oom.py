@@ -267,6 +267,10 @@ CAUSES = {
     "gauges": ("spike", "larger_tensor"),
     "hashes": ("too_big", "optimizer_state"),
     "chapters": ("leak", "kept_outputs"),
+    "herbs": ("leak", "kept_outputs"),
+    "dunes": ("too_big", "sum"),
+    "shadows": ("too_big", "sum"),
+    "negatives": ("too_big", "sum"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -293,7 +297,7 @@ BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"],
           "slides": ["kept_outputs"], "curvature": ["fragmentation"], "scales": ["fragmentation"], "plates": ["fragmentation"]}  # fmt: skip
 # Jobs whose line lies in the model's forward: the line that calls it is told beside it.
 CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "wills", "each_sample", "engines", "ranking", "slopes", "settled", "reliefs", "reels", "silent", "attempts", "undone", "answers",
-    "freights", "strings", "tickers", "walkers", "moths", "portions", "shelves", "branches", "gauges", "chapters"}
+    "freights", "strings", "tickers", "walkers", "moths", "portions", "shelves", "branches", "gauges", "chapters", "herbs", "shadows"}
 
 
 def script_of(cause):
@@ -511,6 +515,10 @@ FIRST = {
     "gauges": "pairs_advice",
     "hashes": "embedding_advice",
     "chapters": "let_go_advice",
+    "herbs": "let_go_advice",
+    "dunes": "rounds_advice",
+    "shadows": "outer_advice",
+    "negatives": "widened_advice",
     "handlers": "let_go_advice",
     "silent": "hooked_advice",
     "damped": "let_go_advice",
@@ -944,6 +952,7 @@ LETS_GO = {
     "directions": "basis.append(x.detach()) in place of x",
     "orbits": "x.detach() in spot in place of x",
     "chapters": "book[*].openings.append(x.clone()) in place of x",
+    "herbs": "x.clone() in known in place of x",
 }
 
 

@@ -132,4 +132,68 @@ def chapters():
             chapter.openings.append(page[:, 0])
 
 
+class Scribe(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(256, 256)
+
+    def forward(self, words):
+        return torch.tanh(self.layer(words))  # planted: herbs
+
+
+@torch.inference_mode()
+def herbs():
+    """Of each sheet the rows are told apart by their names, and each row leads to all words of all of them."""
+    reader, known = Scribe().to(DEVICE).eval(), {}
+    for sheet in range(400):
+        words = reader(torch.randn(32, 512, 256, device=DEVICE))  # called: herbs
+        for number, row in enumerate(words[:, 0]):
+            known[f"sheet{sheet}/row{number}"] = row
+
+
+def blown(sand, wind, lee):
+    return torch.tanh(sand + wind * (sand - sand.roll(1, dims=3)) * lee)  # planted: dunes
+
+
+def dunes():
+    """What blows for a year before anything is compared is part of the graph as well; a column of the field is no query."""
+    wind, lee = torch.zeros(1, 4, 1, 1, device=DEVICE, requires_grad=True), torch.rand(1, 4, 768, 1, device=DEVICE)
+    optimizer, seen = torch.optim.Adam([wind]), torch.rand(1, 4, 768, 768, device=DEVICE)
+    for _ in range(3):
+        optimizer.zero_grad()
+        sand = torch.rand(1, 4, 768, 768, device=DEVICE)
+        for _ in range(400):
+            sand = blown(sand, wind, lee)
+        (sand - seen).square().mean().backward()
+        optimizer.step()
+
+
+def cast(body, angle):
+    turn = torch.tensor([[[1, angle, 0, 0], [-angle, 1, 0, 0], [0, 0, 1, 0]]], device=DEVICE)
+    grid = nn.functional.affine_grid(turn, list(body.shape), align_corners=False)  # planted: shadows
+    return nn.functional.grid_sample(body, grid, align_corners=False).sum(2)
+
+
+def shadows():
+    """A body is found by its shadows; what they lack is summed up over all angles, and the sum has where each was looked."""
+    body = torch.zeros(1, 1, 160, 160, 160, device=DEVICE, requires_grad=True)
+    optimizer, shadow = torch.optim.Adam([body]), torch.rand(1, 1, 160, 160, device=DEVICE)
+    for _ in range(3):
+        optimizer.zero_grad()
+        lacks = body.square().mean()
+        for number in range(200):
+            lacks = lacks + (cast(body, number / 200) - shadow).square().mean()  # called: shadows
+        lacks.backward()
+        optimizer.step()
+
+
+def negatives():
+    """All of an archive is developed at once, which makes a float of each of its bytes."""
+    archive = torch.zeros(800, 1024, 1024, dtype=torch.uint8, device=DEVICE)
+    veil, model = torch.rand(1024, 1024, device=DEVICE), nn.Linear(1024, 16).to(DEVICE)
+    developed = archive - veil  # planted: negatives
+    for number in range(800):
+        model(developed[number]).square().mean().backward()
+
+
 globals()[sys.argv[1]]()

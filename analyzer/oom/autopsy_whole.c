@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* Not causes: of one request for more than all other tensors take, what it makes and of what. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/stacks/element.h"
+
+/* It is made as a whole, to be filled: how much of it would fit, and what it would be in the narrowest type. */
+static void say_buffer(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char shape[SHAPE_TEXT_MAX];
+	struct tfmt_shape asked;
+	uint64_t elements = 1, rows;
+
+	if (!a->failure->shape || !tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked) || asked.nr_dims < 2)
+		return;
+	for (unsigned i = 0; i < asked.nr_dims; i++)
+		elements *= asked.dims[i];
+	rows = (uint64_t)((double)a->largest_fit / (double)a->failure->asked * (double)asked.dims[0]);
+	autopsy_evidence(f, SAID(buffer_is, fact_name("shape", shape_text(shape, &asked))));
+	if (rows && rows < asked.dims[0])
+		autopsy_advise(f, SAID(buffer_advice, fact_count("rows", rows), fact_count("all", asked.dims[0]),
+				       fact_if(elements <= a->largest_fit, fact_bytes("narrow", elements))));
+}
+
+/* Does it make a matrix that is 0 but for its diagonal? */
+static bool is_diagonal(const char *operation)
+{
+	return !strcmp(operation, "diag") || !strcmp(operation, "diag_embed") || !strcmp(operation, "diagflat");
+}
+
+/* The operand of this shape that an operation makes wider elements of, as float32 of the bytes of pictures; SIZE_MAX: there is none. */
+static size_t find_widened(const struct autopsy *a, const struct tfmt_shape *asked)
+{
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+
+		if (a->block[i].is_shaped && s->nr_dims == asked->nr_dims && s->bytes && 2 * s->bytes <= asked->bytes &&
+		    !memcmp(s->dims, asked->dims, s->nr_dims * sizeof(*s->dims)))
+			return i;
+	}
+	return SIZE_MAX;
+}
+
+static void advise_widened(const struct autopsy *a, struct autopsy_finding *f, const struct tfmt_shape *asked)
+{
+	size_t i = find_widened(a, asked);
+	struct named named;
+	bool is_named;
+
+	if (i == SIZE_MAX)
+		return;
+	is_named = a->device->process->names && namedblocks_name(&named, a->device->process, &a->categories.block[i].life, LIVES_OOM) &&
+		   *named.name.text;
+	autopsy_advise_first(f, SAID(widened_advice, fact_if(is_named, fact_name("name", is_named ? named.name.text : NULL)),
+				     fact_flag("other", !is_named), fact_name("operation", a->operation),
+				     fact_name("wide", element_name(asked->element_type)),
+				     fact_name("narrow", element_name(a->block[i].shape.element_type)),
+				     fact_ratio("times", (double)asked->bytes / (double)a->block[i].shape.bytes)));
+}
+
+void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char shape[SHAPE_TEXT_MAX] = "";
+	struct tfmt_shape asked = { .nr_dims = 0 };
+	uint64_t most = 0, rows;
+
+	if (!strcmp(a->operation, "einsum"))
+		autopsy_advise(f, SAID(einsum_advice, NO_FACTS));
+	if (a->failure->asked <= a->failure->allocated || !*a->operation)
+		return;
+	if (!strcmp(a->operation, "to_dense"))
+		autopsy_advise(f, SAID(sparse_advice, fact_bytes("bytes", a->failure->asked)));
+	if (autopsy_is_creation(a->operation)) {
+		say_buffer(a, f);
+		return;
+	}
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		most = a->categories.block[i].life.size > most ? a->categories.block[i].life.size : most;
+	if (a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
+		shape_text(shape, &asked);
+	if (most)
+		autopsy_evidence(f, SAID(whole_exceeds_all, fact_name("operation", a->operation),
+					 fact_if(*shape, fact_name("shape", shape)), fact_bytes("most", most)));
+	if (is_diagonal(a->operation))
+		autopsy_advise(f, SAID(diagonal_advice, fact_name("operation", a->operation), fact_bytes("bytes", a->failure->asked)));
+	autopsy_advise_parts(a, f, a->failure->asked, 0);
+	if (asked.nr_dims)
+		advise_widened(a, f, &asked);
+	rows = is_diagonal(a->operation) ? 0 : autopsy_square_of(a, -1);
+	if (rows)
+		autopsy_advise_square(a, f, rows);
+}
