@@ -49,19 +49,19 @@ static const char *let_go_of_entries(char *buf, size_t size, const struct namegr
 	static const char *const calls[] = {
 		[ENTRY_DETACHED] = ".detach()", [ENTRY_COPIED] = ".clone()", [ENTRY_ON_HOST] = ".detach().cpu()"
 	};
-	const char *name = groupkeeper_name(g, &k->name);
+	const char *name = groupkeeper_name(g, &k->name), *why = entry == ENTRY_COPIED ? ", a view of more" : "";
 
 	if ((!is_code(name) && !is_of_each(name, k, entry)) || (entry == ENTRY_PLAIN && stays_as_long(g, k)) || hookname_is_dict(k->step))
 		return NULL;
 	if (entry == ENTRY_PLAIN && k->kind == TFMT_KIND_DICT) /* others may be in use: sessions that still run */
-		snprintf(buf, size, "del %s[key] once that is done with, or a bound", name);
+		snprintf(buf, size, "del %s[key] after its last use, or limit its size", name);
 	else if (entry == ENTRY_PLAIN)
 		snprintf(buf, size, "%s.clear()%s", name, bound_of(k));
 	else if (k->kind == TFMT_KIND_LIST || k->kind == TFMT_KIND_DEQUE)
-		snprintf(buf, size, "%s.append(x%s)%s in place of x", name, calls[entry],
-			 g->named.is_number ? ", or x.item()," : "");
+		snprintf(buf, size, "%s.append(x%s)%s in place of x%s", name, calls[entry],
+			 g->named.is_number ? ", or x.item()," : "", why);
 	else
-		snprintf(buf, size, "x%s in %s in place of x", calls[entry], name);
+		snprintf(buf, size, "x%s in %s in place of x%s", calls[entry], name, why);
 	return buf;
 }
 
@@ -262,7 +262,7 @@ static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, 
 	if (!keeper_is_variable(k) || g->blocks != 1 || !is_code(k->name.text))
 		return NULL;
 	if (namegroup_is_of_views(g))
-		snprintf(buf, size, "x.clone() in %s in place of x", k->name.text);
+		snprintf(buf, size, "x.clone() in %s in place of x, a view of more", k->name.text);
 	else
 		snprintf(buf, size, "del %s", k->name.text);
 	return buf;
@@ -416,7 +416,7 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 	}
 	attribute = letgo_chain_of_objects(&first, g);
 	if (attribute) {
-		snprintf(buf, size, "%s%s = None once that is done with", is_code(first.text) ? "" : "x.", is_code(first.text) ? first.text : attribute);
+		snprintf(buf, size, "%s%s = None once it is not needed", is_code(first.text) ? "" : "x.", is_code(first.text) ? first.text : attribute);
 		return buf;
 	}
 	if (is_only_of_optimizer(&state, g) && is_code(state.name.text)) {

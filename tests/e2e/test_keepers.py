@@ -12,7 +12,7 @@ from screens import as_golden
 # way: verdict; root, name and kind of who keeps it; what would let go
 KEEPERS = {
     "in_list": ("leak", "local", "trainer.history", "list", "trainer.history.clear()"),
-    "in_dict": ("leak", "local", "trainer.table", "dict", "del trainer.table[key] once that is done with, or a bound"),
+    "in_dict": ("leak", "local", "trainer.table", "dict", "del trainer.table[key] after its last use, or limit its size"),
     "in_set": ("leak", "local", "trainer.group", "set", "trainer.group.clear() or a bound"),
     "in_deque": ("leak", "local", "trainer.queue", "deque", "trainer.queue.clear() or a smaller maxlen"),
     "in_array": ("leak", "local", "trainer.slots", "object", None),
@@ -21,7 +21,7 @@ KEEPERS = {
     "in_class_attribute": ("leak", "class", "Trainer.seen", "list", "Trainer.seen.clear()"),
     "in_global": ("leak", "global", "everything", "list", "everything.clear()"),
     "in_lru_cache": ("leak", "global", "noise", "object", "noise.cache_clear() or a maxsize"),
-    "in_hook": ("leak", "local", "outputs", "dict", "del outputs[key] once that is done with, or a bound"),
+    "in_hook": ("leak", "local", "outputs", "dict", "del outputs[key] after its last use, or limit its size"),
     "in_ctx": ("leak", "global", "results", "list", "results.append(x.detach()) in place of x"),
     "in_generator": ("leak", "generator", "mine", "list", None),
     "in_exception": ("exception", "global", "errors", "list", "errors.clear(), or str(error) in it in place of the error"),

@@ -384,7 +384,7 @@ free             58.0 MiB   58.0 MiB would have fitted at most
 65.0 MiB   1.9%       3  workspace   oom/causes.py:TRAIN train
 16.0 MiB   0.5%       8  parameter   oom/causes.py:NETWORK network
 Step 53 began with 3.27 GiB allocated, +64.1 MiB against the step before.
-next: history.clear(): frees 3.19 GiB made at causes.py:LINE
+next: history.clear(): frees 3.19 GiB allocated at causes.py:LINE
       do not keep it, or keep it on the CPU: frees 3.19 GiB
       needing 76.0 MiB less elsewhere only puts it off until about step 54
 """
@@ -644,7 +644,7 @@ def test_a_chain_has_one_name(vramtrace, ran_out):
     page = vramtrace.json("oom", ran_out("beliefs").path)
     assert page["findings"][0]["keepers"][0]["name"] == "today.before..."
     assert page["findings"][0]["facts"]["attribute"] == "before"
-    assert page["findings"][0]["advice_facts"][0]["code"] == "today.before = None once that is done with"
+    assert page["findings"][0]["advice_facts"][0]["code"] == "today.before = None once it is not needed"
 
 
 def test_what_another_thread_has_is_not_of_an_attempt(vramtrace, ran_out):
@@ -793,7 +793,7 @@ def test_what_is_told_of_large_tensors(vramtrace, ran_out):
     assert (alike["tensors"], alike["operation"]) == (3, "neg")
     (firsts, *_) = vramtrace.json("oom", ran_out("firsts").path)["findings"]
     (views,) = [facts for facts in firsts["evidence_facts"] if facts["says"] == "views_of_more"]
-    assert views["seen_bytes"] * 256 == views["kept_bytes"] and firsts["advice_facts"][0]["code"] == "kept.append(x.clone()) in place of x"
+    assert views["seen_bytes"] * 256 == views["kept_bytes"] and firsts["advice_facts"][0]["code"] == "kept.append(x.clone()) in place of x, a view of more"
     causes = [facts["cause"] for facts in vramtrace.json("oom", ran_out("large_order").path)["set_aside"]]
     assert causes and "attention_matrix" not in causes
 
@@ -948,11 +948,11 @@ LETS_GO = {
     "played": "values.append(x.detach()) in place of x",
     "handlers": "a function that does not keep the one it replaces (in its variable before)",
     "records": "str(x), or x.item() of a single number, in place of x in what is logged",
-    "branches": "tip.stem = None once that is done with",
+    "branches": "tip.stem = None once it is not needed",
     "directions": "basis.append(x.detach()) in place of x",
     "orbits": "x.detach() in spot in place of x",
-    "chapters": "book[*].openings.append(x.clone()) in place of x",
-    "herbs": "x.clone() in known in place of x",
+    "chapters": "book[*].openings.append(x.clone()) in place of x, a view of more",
+    "herbs": "x.clone() in known in place of x, a view of more",
 }
 
 
