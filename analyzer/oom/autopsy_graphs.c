@@ -119,7 +119,9 @@ static bool has_called_before(const struct autopsy *a)
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct lives_when *birth = &a->categories.block[i].life.birth;
 
-		if (opengraphs_is_open(&a->moment, i) && a->block[i].has_graph && birth->nr_forwards < first)
+		/* A workspace stays from the first call of its thread on. */
+		if (opengraphs_is_open(&a->moment, i) && a->block[i].has_graph &&
+		    a->categories.block[i].category != CATEGORY_WORKSPACE && birth->nr_forwards < first)
 			first = birth->nr_forwards;
 	}
 	return first >= a->failure->nr_forwards - first;

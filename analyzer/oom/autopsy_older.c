@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analyzer/base/heap.h"
+#include "analyzer/names/groupkeeper.h"
 #include "analyzer/names/letgo.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/stacks/sourceline.h"
@@ -399,13 +400,34 @@ static bool find_group_owner(struct objectname *optimizer, const struct autopsy 
 	       letgo_group_owner(optimizer, &named);
 }
 
+/* The cache of functools.lru_cache() that keeps a block: of a method, it has each object that this was called of. false: none does. */
+static bool find_lru_cache(struct objectname *cache, const struct autopsy *a, size_t block)
+{
+	struct keeper k[GROUPKEEPER_MOST];
+	struct named named;
+	uint32_t nr;
+
+	if (!namedblocks_name(&named, a->device->process, &a->categories.block[block].life, LIVES_OOM))
+		return false;
+	nr = objectname_keepers(k, GROUPKEEPER_MOST, named.census->census, named.object);
+	for (uint32_t i = 0; i < nr; i++) {
+		if (!keeper_is_lru_cache(&k[i]))
+			continue;
+		*cache = k[i].name;
+		return true;
+	}
+	return false;
+}
+
 /* What is to be done by who holds them: one optimizer of several models is to have the groups of the older ones no more. */
 static struct said holder_advice(const struct older *o, const struct autopsy *a, size_t block, size_t other, const char *holder)
 {
 	char all[2 * OBJECTNAME_MAX + 8];
-	struct objectname optimizer, of_other;
+	struct objectname optimizer, of_other, cache;
 	struct modelkeeper k;
 
+	if (find_lru_cache(&cache, a, block))
+		return SAID(older_cache_advice, fact_name("cache", cache.text), fact_bytes("bytes", o->bytes));
 	if (other != block && find_group_owner(&optimizer, a, block) && find_group_owner(&of_other, a, other) &&
 	    !strcmp(optimizer.text, of_other.text))
 		return SAID(older_groups_advice, fact_name("optimizer", optimizer.text), fact_bytes("bytes", o->bytes));

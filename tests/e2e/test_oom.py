@@ -271,6 +271,7 @@ CAUSES = {
     "dunes": ("too_big", "sum"),
     "shadows": ("too_big", "sum"),
     "negatives": ("too_big", "sum"),
+    "noses": ("leak", "kept_tensors"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -519,6 +520,7 @@ FIRST = {
     "dunes": "rounds_advice",
     "shadows": "outer_advice",
     "negatives": "widened_advice",
+    "noses": "older_cache_advice",
     "handlers": "let_go_advice",
     "silent": "hooked_advice",
     "damped": "let_go_advice",
