@@ -249,8 +249,8 @@ def similarities():
         optimizer.step()
         optimizer.zero_grad()
     bank = torch.randn(26000, 128, device=DEVICE)
-    near = bank @ bank.T
-    return (2 * near).topk(5)  # planted: similarities
+    near = bank @ bank.T  # planted: similarities
+    return (2 * near).topk(5)
 
 
 def long_filter():
