@@ -373,7 +373,8 @@ const char *letgo_chain_of_objects(struct objectname *first, const struct namegr
 	for (uint32_t i = 1; i < w.nr; i++) {
 		if (w.step[i]->kind != TFMT_KIND_OTHER || !objectway_is_of_chain(&w, i))
 			continue;
-		objectname_find(first, g->named.census->census, w.id[i - 1]);
+		if (first)
+			objectname_find(first, g->named.census->census, w.id[i - 1]);
 		return w.step[i]->name;
 	}
 	return NULL;

@@ -23,7 +23,7 @@ const char *letgo_chain_of_functions(const struct namegroup *g);
 
 /*
  * Objects on the way to it that have each other by the same attribute, as nodes have their parents: that attribute. first: what the
- * first of them is called by which another is had, tree.root.parent. NULL: there are none.
+ * first of them is called by which another is had, tree.root.parent (NULL: nobody asks). Returns NULL if there are none.
  */
 const char *letgo_chain_of_objects(struct objectname *first, const struct namegroup *g);
 

@@ -315,7 +315,7 @@ static void advise_keeper(const struct autopsy *a, struct autopsy_finding *f)
 	const struct autopsy_place *place = &a->place[0];
 	const struct namegroup *g = place->named;
 	struct fact each = fact_bytes("each", place->bytes / place->blocks);
-	struct objectname by_tensors, first;
+	struct objectname by_tensors;
 	char code[OBJECTNAME_MAX];
 	struct keeper k;
 	bool is_known = find_line_keeper(&k, g);
@@ -323,7 +323,7 @@ static void advise_keeper(const struct autopsy *a, struct autopsy_finding *f)
 	if (letgo_keyed_by_tensors(&by_tensors, g)) {
 		autopsy_evidence_first(f, SAID(keyed_by_tensors, fact_name("holder", by_tensors.text)));
 		autopsy_advise_first(f, SAID(keyed_by_tensors_advice, fact_name("holder", by_tensors.text), fact_bytes("bytes", g->bytes)));
-	} else if ((letgo_chain_of_objects(&first, g) && letgo_text(code, sizeof(code), g, false)) || letgo_of_owner(code, sizeof(code), g)) {
+	} else if ((letgo_chain_of_objects(NULL, g) && letgo_text(code, sizeof(code), g, false)) || letgo_of_owner(code, sizeof(code), g)) {
 		autopsy_advise_first(f, SAID(let_go_advice, fact_name("code", code), fact_site("site", &f->site), fact_bytes("bytes", g->bytes)));
 	} else {
 		autopsy_advise_first(f, SAID(line_has_most_advice, each));

@@ -411,8 +411,7 @@ static bool is_kept_by_library(const struct autopsy *a, struct autopsy_finding *
 static bool is_kept_by_chain(const struct autopsy *a, struct autopsy_finding *f, const struct namegroup *g)
 {
 	const struct autopsy_place *place = &a->place[0];
-	struct objectname first;
-	const char *attribute = letgo_chain_of_objects(&first, g);
+	const char *attribute = letgo_chain_of_objects(NULL, g);
 
 	if (!attribute || a->failure->nr_begun || a->nr_findings)
 		return false;

@@ -30,27 +30,43 @@ static bool is_diagonal(const char *operation)
 	return !strcmp(operation, "diag") || !strcmp(operation, "diag_embed") || !strcmp(operation, "diagflat");
 }
 
-/* The operand of this shape that an operation makes wider elements of, as float32 of the bytes of pictures; SIZE_MAX: there is none. */
+/* Tensor.to(), float(), half(), ...: elements of another type, and nothing else. */
+static bool is_conversion(const char *operation)
+{
+	return !strcmp(operation, "to") || !strncmp(operation, "to_", strlen("to_")) || !strcmp(operation, "_to_copy");
+}
+
+/* Of the same shape as what is asked for, in elements half as wide at most. */
+static bool is_narrower(const struct tfmt_shape *s, const struct tfmt_shape *asked)
+{
+	return s->nr_dims && s->nr_dims == asked->nr_dims && s->bytes && 2 * s->bytes <= asked->bytes &&
+	       !memcmp(s->dims, asked->dims, s->nr_dims * sizeof(*s->dims));
+}
+
+/*
+ * The operand that an operation makes wider elements of, as float32 of the bytes of pictures; SIZE_MAX: there is none. What is made anew has
+ * no operand, and a mask chooses between others, unless it is converted.
+ */
 static size_t find_widened(const struct autopsy *a, const struct tfmt_shape *asked)
 {
-	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		const struct tfmt_shape *s = &a->block[i].shape;
+	bool converts = is_conversion(a->operation);
 
-		if (a->block[i].is_shaped && s->nr_dims == asked->nr_dims && s->bytes && 2 * s->bytes <= asked->bytes &&
-		    !memcmp(s->dims, asked->dims, s->nr_dims * sizeof(*s->dims)))
+	if (autopsy_is_creation(a->operation) && !converts)
+		return SIZE_MAX;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		bool may_be = converts || strcmp(element_name(a->block[i].shape.element_type), "bool") != 0;
+
+		if (a->block[i].is_shaped && may_be && is_narrower(&a->block[i].shape, asked))
 			return i;
 	}
 	return SIZE_MAX;
 }
 
-static void advise_widened(const struct autopsy *a, struct autopsy_finding *f, const struct tfmt_shape *asked)
+static void advise_widened(const struct autopsy *a, struct autopsy_finding *f, const struct tfmt_shape *asked, size_t i)
 {
-	size_t i = find_widened(a, asked);
 	struct named named;
 	bool is_named;
 
-	if (i == SIZE_MAX)
-		return;
 	is_named = a->device->process->names && namedblocks_name(&named, a->device->process, &a->categories.block[i].life, LIVES_OOM) &&
 		   *named.name.text;
 	autopsy_advise_first(f, SAID(widened_advice, fact_if(is_named, fact_name("name", is_named ? named.name.text : NULL)),
@@ -65,6 +81,7 @@ void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
 	char shape[SHAPE_TEXT_MAX] = "";
 	struct tfmt_shape asked = { .nr_dims = 0 };
 	uint64_t most = 0, rows;
+	size_t widened;
 
 	if (!strcmp(a->operation, "einsum"))
 		autopsy_advise(f, SAID(einsum_advice, NO_FACTS));
@@ -72,13 +89,16 @@ void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
 		return;
 	if (!strcmp(a->operation, "to_dense"))
 		autopsy_advise(f, SAID(sparse_advice, fact_bytes("bytes", a->failure->asked)));
-	if (autopsy_is_creation(a->operation)) {
+	if (!a->failure->shape || !tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
+		asked.nr_dims = 0;
+	widened = find_widened(a, &asked);
+	if (autopsy_is_creation(a->operation) && widened == SIZE_MAX) {
 		say_buffer(a, f);
 		return;
 	}
 	for (size_t i = 0; i < a->categories.nr_blocks; i++)
 		most = a->categories.block[i].life.size > most ? a->categories.block[i].life.size : most;
-	if (a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
+	if (asked.nr_dims)
 		shape_text(shape, &asked);
 	if (most)
 		autopsy_evidence(f, SAID(whole_exceeds_all, fact_name("operation", a->operation),
@@ -86,8 +106,8 @@ void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
 	if (is_diagonal(a->operation))
 		autopsy_advise(f, SAID(diagonal_advice, fact_name("operation", a->operation), fact_bytes("bytes", a->failure->asked)));
 	autopsy_advise_parts(a, f, a->failure->asked, 0);
-	if (asked.nr_dims)
-		advise_widened(a, f, &asked);
+	if (widened != SIZE_MAX)
+		advise_widened(a, f, &asked, widened);
 	rows = is_diagonal(a->operation) ? 0 : autopsy_square_of(a, -1);
 	if (rows)
 		autopsy_advise_square(a, f, rows);

@@ -11,7 +11,6 @@
 #include "analyzer/stacks/element.h"
 
 #define WIDTHS_MAX 16    /* that are compared */
-#define FUNCTIONS_MAX 16 /* that are asked for their nodes; of more it is not refuted */
 
 static uint64_t batch_of(const struct tfmt_shape *s)
 {
@@ -446,11 +445,12 @@ static enum said_by_nodes said_by_nodes(const struct books *books, uint64_t func
 static bool is_refuted(const struct moment *at, const struct attention *m)
 {
 	const struct books *books = at->device->process->books;
-	uint64_t known[FUNCTIONS_MAX], function;
+	uint64_t *known = NULL, function; /* known: which have made them */
 	struct attention_product p;
-	unsigned nr = 0, k;
+	size_t nr = 0, room = 0, k;
+	bool refuted = true;
 
-	for (size_t i = 0; i < at->nr_blocks; i++) {
+	for (size_t i = 0; i < at->nr_blocks && refuted; i++) {
 		if (!at->block[i].is_shaped || !moment_is_passing(at->live[i].category) || !product_of(&at->block[i].shape, &p) ||
 		    !same_matrices(&p, &m->each))
 			continue;
@@ -459,11 +459,12 @@ static bool is_refuted(const struct moment *at, const struct attention *m)
 			;
 		if (k < nr)
 			continue;
-		if (nr == FUNCTIONS_MAX || said_by_nodes(books, function) != NODES_OF_OTHERS)
-			return false;
+		known = heap_grow(known, &room, nr + 1, sizeof(*known));
 		known[nr++] = function;
+		refuted = said_by_nodes(books, function) == NODES_OF_OTHERS;
 	}
-	return nr;
+	free(known);
+	return nr && refuted;
 }
 
 void attention_find(struct attention *m, const struct moment *at)

@@ -281,6 +281,7 @@ LINES = {
     "probes": "hook_outputs",
     "long_prompt": "many_words",
     "best_of_all": "schedules",
+    "herbs": "chapters",
 }
 # Of those whose memory follows the shape of the batch: how, and by which dimension shapes.py is told to try another.
 FITS = {
@@ -623,6 +624,22 @@ def test_tensors_that_wait_are_told_where_they_are_made(vramtrace, tmp_path):
     assert found["facts"]["says"] == "line_has_most"
     assert found["site"]["line"] == planted_line("ahead") != page["devices"][0]["failures"][0]["site"]["line"]
     assert found["facts"]["keeper"] == "kept by the generator Reader.parts()"
+
+
+PICTURES = """
+import torch
+pictures = torch.zeros(900, 1024, 1024, dtype=torch.uint8, device="cuda")
+light = pictures.float()
+"""
+
+
+def test_what_is_converted_is_no_buffer_to_be_filled(vramtrace, tmp_path):
+    (tmp_path / "job.py").write_text(PICTURES)
+    run = vramtrace.record(tmp_path / "job.vtr", python(tmp_path / "job.py"), options=("--simulate-capacity", "4GiB"), env=WITH_NAMES)
+    (found, *_) = vramtrace.json("oom", run.path)["findings"]
+    first = found["advice_facts"][0]
+    assert (first["says"], first["name"], first["narrow"], first["wide"]) == ("widened_advice", "pictures", "uint8", "float32")
+    assert "buffer_is" not in [facts["says"] for facts in found["evidence_facts"]]
 
 
 NUMBERED = """

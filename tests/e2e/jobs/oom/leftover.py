@@ -133,19 +133,10 @@ def chapters():
             chapter.openings.append(page[:, 0])
 
 
-class Scribe(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(256, 256)
-
-    def forward(self, words):
-        return torch.tanh(self.layer(words))  # planted: herbs
-
-
 @torch.inference_mode()
 def herbs():
     """Of each sheet the rows are told apart by their names, and each row leads to all words of all of them."""
-    reader, known = Scribe().to(DEVICE).eval(), {}
+    reader, known = Reader().to(DEVICE).eval(), {}
     for sheet in range(400):
         words = reader(torch.randn(32, 512, 256, device=DEVICE))  # called: herbs
         for number, row in enumerate(words[:, 0]):
