@@ -11,7 +11,7 @@ INTERNING := libinterpose/pylayout.o libinterpose/pycode.o libinterpose/instance
 UNWINDING := libinterpose/unwind_table.o libinterpose/unwind_known.o libinterpose/unwind_rules.o \
 	libinterpose/unwind_cfi.o libinterpose/unwind_libunwind.o
 CAPTURE := libinterpose/pyframes.o libinterpose/pychain.o libinterpose/callstack.o libinterpose/stackmemo.o libinterpose/unwind.o $(UNWINDING)
-OBJECTS := $(addprefix libinterpose/,pyobjects.o pyarray.o pycontainer.o pyframes.o pylayout.o pytext.o objects.o census_walk.o census_collector.o \
+OBJECTS := $(addprefix libinterpose/,pyobjects.o pyobjects_find.o pyarray.o pycontainer.o pyframes.o pylayout.o pytext.o objects.o census_walk.o census_collector.o \
 	census_kinds.o census_tensor.o traverse.o)
 
 # Watched code objects, and such as cannot be.
