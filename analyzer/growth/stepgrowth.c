@@ -397,17 +397,50 @@ static void find_offset(struct stepgrowth *g, const struct replay_device *d)
 	}
 }
 
+/* Did the program come to its end, so that memory would run out in a longer run only? */
+static bool has_ended(const struct replay_process *p)
+{
+	return p->summary && p->summary->end == TFMT_PROCESS_EXIT && !p->summary->exit_status;
+}
+
+/* Did it grow in few of the steps since it began to, as by members of an ensemble? */
+static bool grows_rarely(const struct stepgrowth_cause *c)
+{
+	return 2 * c->nr_rises < c->nr_since;
+}
+
+/* Is it known when each rise came, in a program that is over? Readings that are not of each step may have several rises in one. */
+static bool are_rises_known(const struct stepgrowth *g)
+{
+	return g->has_ended && g->by == STEPGROWTH_BY_STEP && g->nr_readings + 1 >= g->nr_steps;
+}
+
+static bool is_rare(const struct stepgrowth *g)
+{
+	for (size_t i = 0; i < g->nr_findings; i++)
+		if (!grows_rarely(&g->cause[i]))
+			return false;
+	return are_rises_known(g) && g->nr_findings;
+}
+
+/* Would it fill what is left within the horizon? A few rises in a program that is over tell of no pace. */
+static bool fills(const struct stepgrowth *g, const struct stepgrowth_cause *c, const struct stepgrowth_limits *l)
+{
+	double left = g->limit_bytes - (g->nr_readings ? g->reading[g->nr_readings - 1].bytes : 0);
+
+	return !isnan(left) && g->by == STEPGROWTH_BY_STEP && c->growth.slope * l->horizon_steps >= left &&
+	       !(are_rises_known(g) && grows_rarely(c));
+}
+
 /* Which of the causes are more than a note? */
 static void mark_findings(struct stepgrowth *g, const struct replay_device *d, const struct stepgrowth_limits *l)
 {
-	double left = g->limit_bytes - (g->nr_readings ? g->reading[g->nr_readings - 1].bytes : 0);
 	double peak = (double)peak_bytes(d);
 
 	for (size_t i = 0; i < g->nr_causes; i++) {
 		struct stepgrowth_cause *c = &g->cause[i];
 
-		c->is_finding = c->grown_bytes > FINDING_MIN * peak ||
-				(!isnan(left) && g->by == STEPGROWTH_BY_STEP && c->growth.slope * l->horizon_steps >= left);
+		c->is_finding = c->grown_bytes > FINDING_MIN * peak || fills(g, c, l);
 		c->is_finding &= !g->is_filled && !stepgrowth_is_apart(c);
 		g->nr_findings += c->is_finding;
 	}
@@ -447,23 +480,6 @@ static int compare_causes(const void *va, const void *vb)
 	return (a->group > b->group) - (a->group < b->group);
 }
 
-/* Did the program come to its end, so that memory would run out in a longer run only? */
-static bool has_ended(const struct replay_process *p)
-{
-	return p->summary && p->summary->end == TFMT_PROCESS_EXIT && !p->summary->exit_status;
-}
-
-/* Of readings after each step: others may have several rises in one. */
-static bool is_rare(const struct stepgrowth *g)
-{
-	bool is_each_step = g->by == STEPGROWTH_BY_STEP && g->nr_readings + 1 >= g->nr_steps;
-
-	for (size_t i = 0; i < g->nr_findings; i++)
-		if (2 * g->cause[i].nr_rises >= g->cause[i].nr_since)
-			return false;
-	return g->has_ended && is_each_step && g->nr_findings;
-}
-
 void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct replay_device *d,
 		     const struct stepgrowth_limits *limits)
 {
@@ -494,11 +510,11 @@ void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct 
 	leave_room_for_copies(g);
 	believe_what_bends(g);
 	g->is_filled = c.is_stepless && g->nr_causes && is_filled(g, &c);
+	g->has_ended = has_ended(d->process);
 	mark_findings(g, d, limits);
 	g->is_warned = is_warned(g, limits);
 	if (g->nr_causes)
 		qsort(g->cause, g->nr_causes, sizeof(*g->cause), compare_causes);
-	g->has_ended = has_ended(d->process);
 	g->is_rare = is_rare(g) && !stepgrowth_is_beyond(g, limits);
 	stepcauses_release(&c);
 }

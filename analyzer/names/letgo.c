@@ -105,7 +105,7 @@ static const struct owner {
 	const char *function; /* whose variables have it; NULL: that tells nothing */
 } owners[] = {
 	{ "itertools.cycle", TFMT_KIND_LIST, true, "while True: yield from x, in place of itertools.cycle(x) in ", "", NULL },
-	{ "Queue", TFMT_KIND_DEQUE, true, "a maxsize, or a smaller one, for the queue.Queue() in ", "", NULL },
+	{ "Queue", TFMT_KIND_DEQUE, true, "a maxsize, or a smaller one, for the Queue() in ", "", NULL },
 	{ "LogRecord", TFMT_KIND_TUPLE, false, "str(x), or x.item() of a single number, in place of x in what is logged", "", NULL },
 	{ "MagicMock", TFMT_KIND_LIST, true, "", ".reset_mock(), or a plain stub in its place: a mock keeps all that it is called with", NULL },
 	{ "WeakKeyDictionary", TFMT_KIND_DICT, true, "weakref.ref(key) in place of the key in each value of ",
@@ -118,7 +118,7 @@ static const struct owner {
 	{ "Timer", TFMT_KIND_OTHER, false, "cancel() of each threading.Timer that is no longer needed, for example before a new one replaces it", "", NULL },
 	{ "TimerHandle", TFMT_KIND_OTHER, false, "cancel() of the handle of call_later() or call_at(), once it is not wanted", "", NULL },
 	{ "Future", TFMT_KIND_OTHER, false, "submit() of a few at a time, as map() of an executor makes all of them ahead", "", RESULTS_OF_MAP },
-	{ "Future", TFMT_KIND_OTHER, false, "del of each Future once its result() was read, or a function that returns only what is used", "", NULL },
+	{ "Future", TFMT_KIND_OTHER, false, "del of each Future once its result() was read, and submit() of only a few ahead of that, or a function that returns only what is used", "", NULL },
 	{ "_asyncio.Task", TFMT_KIND_GENERATOR, false, "cancel() of each task that is not to go on, and an end for its loop", "", NULL },
 	{ "_asyncio.Task", TFMT_KIND_OTHER, false, "no list of tasks that are done, as each keeps its result, or a coroutine that returns only what is used", "", NULL },
 };

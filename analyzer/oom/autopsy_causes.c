@@ -180,35 +180,6 @@ static bool is_library_request(const struct autopsy *a, struct autopsy_finding *
 	return true;
 }
 
-static bool is_never_fitting(const struct autopsy *a, struct autopsy_finding *f)
-{
-	if (!a->capacity || a->failure->asked <= a->capacity)
-		return false;
-	f->bytes = a->failure->asked;
-	autopsy_at_request(a, f);
-	autopsy_say(f, SAID(never_fits, fact_bytes("bytes", f->bytes), fact_bytes("capacity", a->capacity),
-			    fact_if(*a->operation, fact_name("operation", a->operation))));
-	autopsy_evidence(f, SAID(never_fits_empty, fact_bytes("lacking", a->failure->asked - a->capacity)));
-	if (!a->failure->is_driver) {
-		autopsy_say_whole(a, f);
-		autopsy_say_logits(a, f);
-	}
-	return true;
-}
-
-/* The category with most bytes, apart from one; NR_CATEGORIES: there is none. */
-static int most_bytes(const struct autopsy *a, int apart)
-{
-	const struct category_sum *sum = a->categories.sum;
-	int most = NR_CATEGORIES;
-
-	for (int i = 0; i < NR_CATEGORIES; i++)
-		if (i != apart && (int64_t)sum[i].bytes > 0 &&
-		    (most == NR_CATEGORIES || sum[i].bytes > sum[most].bytes))
-			most = i;
-	return most;
-}
-
 #define SORTED_MOST 2 /* what PyTorch's sorting has made when it asks for room to work in: the sorted values, and where each was */
 
 /*
@@ -230,6 +201,43 @@ static uint64_t made_by_operation(const struct autopsy *a)
 		nr++;
 	}
 	return is_sorting && nr > SORTED_MOST ? a->failure->asked : bytes;
+}
+
+/* What it makes on the way from one operand to the next matters where that is most of what there is. */
+static void advise_einsum(const struct autopsy *a, struct autopsy_finding *f)
+{
+	if (!strcmp(a->operation, "einsum") && 2 * made_by_operation(a) > a->failure->allocated + a->failure->asked)
+		autopsy_advise(f, SAID(einsum_advice, NO_FACTS));
+}
+
+static bool is_never_fitting(const struct autopsy *a, struct autopsy_finding *f)
+{
+	if (!a->capacity || a->failure->asked <= a->capacity)
+		return false;
+	f->bytes = a->failure->asked;
+	autopsy_at_request(a, f);
+	autopsy_say(f, SAID(never_fits, fact_bytes("bytes", f->bytes), fact_bytes("capacity", a->capacity),
+			    fact_if(*a->operation, fact_name("operation", a->operation))));
+	autopsy_evidence(f, SAID(never_fits_empty, fact_bytes("lacking", a->failure->asked - a->capacity)));
+	if (!a->failure->is_driver) {
+		advise_einsum(a, f);
+		autopsy_say_whole(a, f);
+		autopsy_say_logits(a, f);
+	}
+	return true;
+}
+
+/* The category with most bytes, apart from one; NR_CATEGORIES: there is none. */
+static int most_bytes(const struct autopsy *a, int apart)
+{
+	const struct category_sum *sum = a->categories.sum;
+	int most = NR_CATEGORIES;
+
+	for (int i = 0; i < NR_CATEGORIES; i++)
+		if (i != apart && (int64_t)sum[i].bytes > 0 &&
+		    (most == NR_CATEGORIES || sum[i].bytes > sum[most].bytes))
+			most = i;
+	return most;
 }
 
 /* Who sorts rows may need no more than the first of each. */
@@ -271,6 +279,7 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_say(f, sum_text(a));
 	if (!a->failure->is_driver) { /* else nothing is known of tensors */
 		autopsy_say_larger(a, f);
+		advise_einsum(a, f);
 		autopsy_say_whole(a, f);
 		autopsy_say_alike(a, f);
 		if (!autopsy_has_rounds(a))
@@ -285,6 +294,8 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_say_nested(a, f);
 		autopsy_say_doubles(a, f);
 		autopsy_say_open(a, f);
+		if (is_sum(f))
+			autopsy_say_looked_up(a, f);
 		if (is_sum(f))
 			autopsy_say_integers(a, f);
 		if (is_sum(f))

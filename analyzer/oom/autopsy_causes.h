@@ -112,6 +112,8 @@ void autopsy_say_alike(const struct autopsy *a, struct autopsy_finding *f);
 void autopsy_say_line(const struct autopsy *a, struct autopsy_finding *f);
 void autopsy_say_logits(const struct autopsy *a, struct autopsy_finding *f); /* in 16 bits: autopsy_logits.c */
 void autopsy_advise_half(const struct autopsy *a, struct autopsy_finding *f); /* weights in float32, where no backward pass has run */
+void autopsy_say_looked_up(const struct autopsy *a, struct autopsy_finding *f); /* by nn.Embedding: autopsy_whole.c */
+void autopsy_advise_enlarged(const struct autopsy *a, struct autopsy_finding *f); /* the request, of one sample: autopsy_whole.c */
 void autopsy_say_split(const struct autopsy *a, struct autopsy_finding *f);
 void autopsy_say_largest(const struct autopsy *a, struct autopsy_finding *f);
 

@@ -74,6 +74,9 @@ bool autopsy_is_of_sample_gradients(const struct autopsy *a, uint32_t python_sta
 /* Was it made by nn.MultiheadAttention? That makes matrices of attention only where it is asked for them. */
 bool autopsy_is_of_attention_weights(const struct autopsy *a, uint32_t python_stack);
 
+/* Was it made by nn.Embedding, or nn.EmbeddingBag? */
+bool autopsy_is_looked_up(const struct autopsy *a, uint32_t python_stack);
+
 /* Was it made by an async function that asyncio's loop has run? */
 bool autopsy_is_of_coroutine(const struct autopsy *a, uint32_t python_stack);
 
@@ -98,8 +101,11 @@ bool autopsy_call_of(const struct autopsy *a, uint32_t python_stack, const char 
 /* Was it made within one of torch.func's that takes a chunk_size? Which, and the program's line that called it. */
 bool autopsy_has_chunks(const struct autopsy *a, uint32_t python_stack, const char **function, struct stack_frame *line);
 
-/* At the request; where that was made within vmap() or grad(), called at the program's line that called the outermost of them. */
-void autopsy_at_transform(const struct autopsy *a, struct autopsy_finding *f);
+/*
+ * At the request where that was made within vmap() or grad(), else at a block that was, if there is one (SIZE_MAX: none); called at the program's line
+ * that called the outermost of them.
+ */
+void autopsy_at_transform(const struct autopsy *a, struct autopsy_finding *f, size_t block);
 
 /*
  * Rows of zeros by Python stack of the process's tensors, to be freed; *nr_stacks of them: stacks of a damaged file may be beyond.

@@ -142,6 +142,7 @@ static bool is_larger_call(const struct autopsy *a, struct autopsy_finding *f)
 		f->has_caller = true;
 	autopsy_say(f, SAID(larger_call, fact_ratio("times", (double)a->failure->asked / (double)was), fact_bytes("bytes", bytes)));
 	autopsy_evidence(f, SAID(larger_request, fact_bytes("asked", a->failure->asked), fact_bytes("before", was)));
+	autopsy_advise_enlarged(a, f);
 	autopsy_advise(f, SAID(larger_call_advice, fact_site("site", f->has_caller ? &f->caller : &f->site),
 			       fact_bytes("saved", saved)));
 	return true;

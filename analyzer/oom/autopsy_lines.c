@@ -31,6 +31,7 @@ static int caller_of(const struct stack *stack, const char *part, bool of_forwar
 #define MODULES "/torch/nn/modules/module.py"
 #define TRANSFORMS "/torch/_functorch/" /* vmap(), grad() and their like */
 #define FUNCTIONAL "torch/nn/functional.py"
+#define EMBEDDING "torch/nn/modules/sparse.py"
 #define ASYNCIO "/asyncio/events.py"
 
 static bool find_call_line(const struct autopsy *a, uint32_t python_stack, const char *part, bool of_forward,
@@ -93,6 +94,11 @@ bool autopsy_is_of_attention_weights(const struct autopsy *a, uint32_t python_st
 	return has_frame_of(a, python_stack, FUNCTIONAL, "multi_head_attention_forward");
 }
 
+bool autopsy_is_looked_up(const struct autopsy *a, uint32_t python_stack)
+{
+	return has_frame_of(a, python_stack, EMBEDDING, "");
+}
+
 bool autopsy_is_of_coroutine(const struct autopsy *a, uint32_t python_stack)
 {
 	return has_frame_of(a, python_stack, ASYNCIO, "Handle._run") || /* before Python 3.11 without its class: */
@@ -145,13 +151,18 @@ bool autopsy_call_of(const struct autopsy *a, uint32_t python_stack, const char 
 	return at >= 0;
 }
 
-void autopsy_at_transform(const struct autopsy *a, struct autopsy_finding *f)
+void autopsy_at_transform(const struct autopsy *a, struct autopsy_finding *f, size_t block)
 {
 	struct stack_frame line;
+	bool is_request = find_call_line(a, a->failure->python_stack, TRANSFORMS, true, &line);
 
-	autopsy_at_request(a, f);
-	if (!find_call_line(a, a->failure->python_stack, TRANSFORMS, true, &line))
-		return;
+	if (!is_request && block != SIZE_MAX && find_call_line(a, autopsy_group(a, block)->python_stack, TRANSFORMS, true, &line)) {
+		autopsy_at_block(a, f, block);
+	} else {
+		autopsy_at_request(a, f);
+		if (!is_request)
+			return;
+	}
 	f->caller = line;
 	f->has_caller = true;
 }

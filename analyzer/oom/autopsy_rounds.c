@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Not a cause: lines that run again and again within one step, and save something for its backward pass each time. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/base/heap.h"
 #include "analyzer/oom/autopsy_causes.h"
@@ -177,6 +178,28 @@ static uint32_t least_rounds(const struct namegroup *sum)
 	return sum ? OPEN_CALLS_MIN : ROUNDS_MIN;
 }
 
+/*
+ * What goes on from each run to the next: a variable of a function on the way to the largest, which leads to most of what the runs have saved. What was
+ * computed of it leads to more. NULL: none is known to; else *line is where its function went on to the run.
+ */
+static const struct namegroup *find_carried(struct stack_frame *line, const struct rounds *r, const struct autopsy *a)
+{
+	uint32_t stack = autopsy_group(a, r->largest)->python_stack;
+	const struct namegroup *carried = NULL;
+	struct stack_frame of;
+
+	for (size_t i = 0; i < a->holders.nr_groups; i++) {
+		const struct namegroup *g = &a->holders.group[i];
+
+		if (!g->is_named || g->blocks != 1 || g->named.name.root != ROOT_LOCAL || 2 * (uint64_t)g->nodes <= r->nr_blocks ||
+		    (carried && g->nodes >= carried->nodes) || !autopsy_line_of(a, stack, &g->named.name, &of))
+			continue;
+		carried = g;
+		*line = of;
+	}
+	return carried;
+}
+
 bool autopsy_has_rounds(const struct autopsy *a)
 {
 	struct rounds r;
@@ -189,6 +212,8 @@ bool autopsy_has_rounds(const struct autopsy *a)
 void autopsy_say_rounds(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct namegroup *sum = sum_of_rounds(a);
+	const struct namegroup *carried;
+	struct stack_frame line;
 	struct rounds r;
 
 	find_rounds(&r, a, least_rounds(sum));
@@ -201,6 +226,13 @@ void autopsy_say_rounds(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_say(f, SAID(rounds_are_saved, fact_bytes("bytes", r.bytes), fact_if(sum, fact_name("sum", sum ? namegroup_text(sum) : NULL)),
 				    fact_count("tensors", r.nr_blocks), fact_count("most", r.most),
 				    fact_bytes("asked", a->failure->asked)));
+		carried = sum ? NULL : find_carried(&line, &r, a);
+		if (carried)
+			autopsy_evidence_first(f, SAID(rounds_carry, fact_name("name", namegroup_text(carried)), fact_name("function", line.function)));
+		if (carried && !f->has_caller) {
+			f->caller = line;
+			f->has_caller = true;
+		}
 		if (sum)
 			autopsy_advise_first(f, SAID(outer_advice, fact_name("sum", namegroup_text(sum)), fact_bytes("less", r.bytes)));
 		else

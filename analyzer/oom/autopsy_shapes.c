@@ -331,7 +331,8 @@ static uint64_t times_parameter(const struct tfmt_shape *s, const struct tfmt_sh
 
 /* Of how many samples in each, and of which parameters; bytes: with the request. */
 struct samples {
-	uint64_t nr, bytes;
+	uint64_t nr, bytes, most;
+	size_t largest; /* block, of `most` bytes; SIZE_MAX: none is there */
 	unsigned nr_shapes;
 	struct {
 		const struct tfmt_shape *shape;
@@ -339,7 +340,8 @@ struct samples {
 	} of[SAMPLES_SHAPES];
 };
 
-static void add_sample(struct samples *s, const struct autopsy *a, const struct tfmt_shape *shape, uint64_t bytes)
+/* A block, or the request (SIZE_MAX). */
+static void add_sample(struct samples *s, const struct autopsy *a, const struct tfmt_shape *shape, uint64_t bytes, size_t block)
 {
 	const struct tfmt_shape *of = NULL;
 	uint64_t nr = 0;
@@ -353,6 +355,10 @@ static void add_sample(struct samples *s, const struct autopsy *a, const struct 
 		return;
 	s->nr = nr;
 	s->bytes += bytes;
+	if (block != SIZE_MAX && bytes > s->most) {
+		s->most = bytes;
+		s->largest = block;
+	}
 	for (unsigned i = 0; i < s->nr_shapes; i++) {
 		if (times_parameter(shape, s->of[i].shape)) {
 			s->of[i].nr_tensors++;
@@ -392,30 +398,32 @@ static uint64_t nr_samples(const struct autopsy *a, const struct samples *s)
 }
 
 /*
- * As vmap(grad(...)) makes them, which the stack of the request may tell. Else an activation may have the shape of one parameter by
+ * As vmap(grad(...)) makes them, which the stack of the request, or of the largest, may tell. Else an activation may have the shape of one parameter by
  * chance, or of its positions: not of several.
  */
 bool autopsy_is_sample_gradients(const struct autopsy *a, struct autopsy_finding *f)
 {
-	unsigned enough = autopsy_is_of_sample_gradients(a, a->failure->python_stack) ? 1 : SAMPLES_SHAPES;
 	uint64_t samples, parameters = 0;
-	struct samples s = { 0 };
+	struct samples s = { .largest = SIZE_MAX };
 	struct tfmt_shape asked;
+	bool is_seen;
 
 	if (a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
-		add_sample(&s, a, &asked, a->failure->asked);
+		add_sample(&s, a, &asked, a->failure->asked, SIZE_MAX);
 	for (size_t i = 0; i < a->categories.nr_blocks; i++)
 		if (a->block[i].is_shaped && a->categories.block[i].life.birth.phase == PHASE_BACKWARD)
-			add_sample(&s, a, &a->block[i].shape, a->categories.block[i].life.size);
+			add_sample(&s, a, &a->block[i].shape, a->categories.block[i].life.size, i);
 	for (size_t i = 0; i < a->categories.nr_blocks; i++)
 		parameters += a->categories.block[i].category == CATEGORY_PARAMETER ? a->categories.block[i].life.size : 0;
 	samples = nr_samples(a, &s);
+	is_seen = autopsy_is_of_sample_gradients(a, a->failure->python_stack) ||
+		  (s.largest != SIZE_MAX && autopsy_is_of_sample_gradients(a, autopsy_group(a, s.largest)->python_stack));
 	/* Most of what is there, or more of it is to come than there will ever be room for. */
-	if (s.nr_shapes < enough || (2 * s.bytes <= a->failure->allocated + a->failure->asked &&
+	if (s.nr_shapes < (is_seen ? 1 : SAMPLES_SHAPES) || (2 * s.bytes <= a->failure->allocated + a->failure->asked &&
 					     samples * parameters <= a->failure->allocated + a->failure->free))
 		return false;
 	f->bytes = s.bytes;
-	autopsy_at_transform(a, f);
+	autopsy_at_transform(a, f, s.largest);
 	autopsy_say(f, SAID(samples_have_gradients, fact_count("samples", samples), fact_bytes("bytes", s.bytes),
 			    fact_bytes("asked", a->failure->asked)));
 	autopsy_evidence(f, SAID(samples_of_all, fact_bytes("bytes", samples * parameters)));

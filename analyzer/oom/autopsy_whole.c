@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Not causes: of one request for more than all other tensors take, what it makes and of what. */
+/* Not causes: of one request for more than all other tensors take, what it makes and of what; and what was looked up. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,6 +76,79 @@ static void advise_widened(const struct autopsy *a, struct autopsy_finding *f, c
 				     fact_ratio("times", (double)asked->bytes / (double)a->block[i].shape.bytes)));
 }
 
+/* Of one sample, so that there are no fewer to be taken at a time: what is to be enlarged, as by interpolate(), by how many times. 0: it is not that. */
+static uint64_t times_enlarged(const struct autopsy *a, const struct tfmt_shape *asked)
+{
+	uint64_t most = 0;
+
+	if (strncmp(a->operation, "upsample", strlen("upsample")) != 0 || asked->nr_dims < 3 || asked->dims[0] != 1)
+		return 0;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+
+		if (a->block[i].is_shaped && s->nr_dims == asked->nr_dims && s->dims[0] == 1 && s->dims[1] == asked->dims[1] &&
+		    s->element_type == asked->element_type && s->bytes > most)
+			most = s->bytes;
+	}
+	return most ? asked->bytes / most : 0;
+}
+
+void autopsy_advise_enlarged(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct tfmt_shape asked;
+	uint64_t times;
+
+	if (!a->failure->shape || !tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
+		return;
+	times = times_enlarged(a, &asked);
+	if (times > 1)
+		autopsy_advise(f, SAID(enlarged_advice, fact_site("site", &a->site), fact_count("times", times),
+				       fact_bytes("bytes", a->failure->asked - a->failure->asked / times)));
+}
+
+/* How many rows the table has that rows of so many elements were looked up in; 0: it is not known, or there are several. */
+static uint64_t rows_of_table(const struct autopsy *a, uint64_t columns)
+{
+	uint64_t rows = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+
+		if (a->categories.block[i].category != CATEGORY_PARAMETER || !a->block[i].is_shaped || s->nr_dims != 2 || s->dims[1] != columns)
+			continue;
+		if (rows && s->dims[0] != rows)
+			return 0;
+		rows = s->dims[0];
+	}
+	return rows;
+}
+
+/* Where most of it was looked up in tables, the same rows are there many times. */
+void autopsy_say_looked_up(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct autopsy_place *place = a->nr_places ? &a->place[0] : NULL;
+	const struct tfmt_shape *s;
+	uint64_t rows, looked_up;
+	char shape[SHAPE_TEXT_MAX];
+
+	if (!place || 2 * place->bytes <= a->failure->allocated || !a->block[place->largest].is_shaped ||
+	    !autopsy_is_looked_up(a, autopsy_group(a, place->largest)->python_stack))
+		return;
+	s = &a->block[place->largest].shape;
+	rows = s->nr_dims < 2 ? 0 : rows_of_table(a, s->dims[s->nr_dims - 1]);
+	looked_up = moment_elements(s, s->nr_dims - 1);
+	if (rows >= looked_up)
+		return;
+	f->bytes = place->bytes;
+	autopsy_at_place(a, f, 0);
+	autopsy_say(f, SAID(looked_up, fact_bytes("bytes", place->bytes), fact_bytes("allocated", a->failure->allocated),
+			    fact_count("tensors", place->blocks), fact_name("shape", shape_text(shape, s)),
+			    fact_bytes("asked", a->failure->asked)));
+	if (rows)
+		autopsy_evidence(f, SAID(looked_up_in, fact_count("rows", rows), fact_count("times", looked_up / rows)));
+	autopsy_advise_first(f, SAID(looked_up_advice, fact_site("site", &f->site), fact_bytes("bytes", place->bytes)));
+}
+
 void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
 {
 	char shape[SHAPE_TEXT_MAX] = "";
@@ -83,8 +156,6 @@ void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
 	uint64_t most = 0, rows;
 	size_t widened;
 
-	if (!strcmp(a->operation, "einsum"))
-		autopsy_advise(f, SAID(einsum_advice, NO_FACTS));
 	if (a->failure->asked <= a->failure->allocated || !*a->operation)
 		return;
 	if (!strcmp(a->operation, "to_dense"))
@@ -105,6 +176,7 @@ void autopsy_say_whole(const struct autopsy *a, struct autopsy_finding *f)
 					 fact_if(*shape, fact_name("shape", shape)), fact_bytes("most", most)));
 	if (is_diagonal(a->operation))
 		autopsy_advise(f, SAID(diagonal_advice, fact_name("operation", a->operation), fact_bytes("bytes", a->failure->asked)));
+	autopsy_advise_enlarged(a, f);
 	autopsy_advise_parts(a, f, a->failure->asked, 0);
 	if (widened != SIZE_MAX)
 		advise_widened(a, f, &asked, widened);

@@ -220,6 +220,15 @@ def test_rare_growth_of_a_program_that_has_ended(vramtrace, record, tmp_path, en
     assert (" near step " in page) != ends_well
 
 
+def test_a_little_that_comes_rarely_is_a_note(vramtrace, record, tmp_path):
+    """Members of less than a hundredth of the peak: where no more are to come, how much longer a run could be does not count."""
+    script = tmp_path / "members.py"
+    script.write_text("import torch\nscenes = torch.zeros(1 << 30, device='cuda')\n" + MEMBERS.replace("2048", "512"))
+    leaks = vramtrace.json("leaks", record(script).path)
+    (growth,) = leaks["growth"]
+    assert not leaks["findings"] and [cause["is_finding"] for cause in growth["causes"]] == [False]
+
+
 BUFFER = """\
 import collections, functools, torch
 recent = collections.deque(maxlen={bound})

@@ -26,7 +26,8 @@ UNWATCHED = JOBS / "oom" / "unwatched.py"
 UNCALLED = JOBS / "oom" / "uncalled.py"
 OVERHELD = JOBS / "oom" / "overheld.py"
 LEFTOVER = JOBS / "oom" / "leftover.py"
-SCRIPTS = (SCRIPT, SHAPES, KEPT, MIXED, MODELS, LARGE, PILED, OVERSIGHTS, CONTAINERS, UNWATCHED, UNCALLED, OVERHELD, LEFTOVER)
+MISFIT = JOBS / "oom" / "misfit.py"
+SCRIPTS = (SCRIPT, SHAPES, KEPT, MIXED, MODELS, LARGE, PILED, OVERSIGHTS, CONTAINERS, UNWATCHED, UNCALLED, OVERHELD, LEFTOVER, MISFIT)
 # Verdict and cause of each job, and the job whose line it is about, if another.
 CAUSES = {
     "too_big": ("too_big", "never_fits"),
@@ -272,6 +273,10 @@ CAUSES = {
     "shadows": ("too_big", "sum"),
     "negatives": ("too_big", "sum"),
     "noses": ("leak", "kept_tensors"),
+    "intervals": ("too_big", "sum"),
+    "junctions": ("attention_matrix", "attention_matrix"),
+    "strata": ("too_big", "sample_gradients"),
+    "mosaics": ("spike", "larger_input"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -299,7 +304,8 @@ BESIDE = {"limited_leak": ["user_limit"], "long_document": ["attention_matrix"],
           "slides": ["kept_outputs"], "curvature": ["fragmentation"], "scales": ["fragmentation"], "plates": ["fragmentation"]}  # fmt: skip
 # Jobs whose line lies in the model's forward: the line that calls it is told beside it.
 CALLED = {"hook_outputs", "validation", "retries", "probes", "large_order", "trials", "surfaces", "canvases", "chunks", "wills", "each_sample", "engines", "ranking", "slopes", "settled", "reliefs", "reels", "silent", "attempts", "undone", "answers",
-    "freights", "strings", "tickers", "walkers", "moths", "portions", "shelves", "branches", "gauges", "chapters", "herbs", "shadows"}
+    "freights", "strings", "tickers", "walkers", "moths", "portions", "shelves", "branches", "gauges", "chapters", "herbs", "shadows",
+    "strata", "mosaics", "dunes"}
 
 
 def script_of(cause):
@@ -522,6 +528,10 @@ FIRST = {
     "shadows": "outer_advice",
     "negatives": "widened_advice",
     "noses": "older_cache_advice",
+    "intervals": "looked_up_advice",
+    "junctions": "batch_first_advice",
+    "strata": "samples_advice",
+    "mosaics": "enlarged_advice",
     "handlers": "let_go_advice",
     "silent": "hooked_advice",
     "damped": "let_go_advice",
@@ -794,6 +804,11 @@ def test_parts_are_as_large_as_what_went_through(vramtrace, ran_out):
     assert found["advice_facts"][0]["parts"] == 16
 
 
+def test_what_goes_on_from_run_to_run_is_named(vramtrace, ran_out):
+    (found, *_) = vramtrace.json("oom", ran_out("dunes").path)["findings"]
+    assert found["evidence_facts"][0]["says"] == "rounds_carry" and found["evidence_facts"][0]["name"] == "sand"
+
+
 def test_all_that_hold_older_models_are_named(vramtrace, ran_out):
     (found, *_) = vramtrace.json("oom", ran_out("seasons").path)["findings"]
     assert found["advice_facts"][0]["holder"] == "bench.models[*] and bench.optimizers[*]"
@@ -949,10 +964,10 @@ LETS_GO = {
     "usual": "x.detach() in centred.usual in place of x",
     "taps": "handle.remove(), of each handle that model.*.register_forward_hook() returned",
     "rounds": "while True: yield from x, in place of itertools.cycle(x) in others",
-    "backlog": "a maxsize, or a smaller one, for the queue.Queue() in answers",
+    "backlog": "a maxsize, or a smaller one, for the Queue() in answers",
     "weighed": "two iterators made from the source, instead of the two of itertools.tee() (one is counted), which keeps what the slower one has yet to read",
     "fetched_ahead": "submit() of a few at a time, as map() of an executor makes all of them ahead",
-    "hindcasts": "del of each Future once its result() was read, or a function that returns only what is used",
+    "hindcasts": "del of each Future once its result() was read, and submit() of only a few ahead of that, or a function that returns only what is used",
     "escorts": "a with block for each, in place of enter_context() or callback() of open_ways, a stack that stays open",
     "reminders": "cancel() of the handle of call_later() or call_at(), once it is not wanted",
     "watches": "cancel() of each task that is not to go on, and an end for its loop",

@@ -155,7 +155,7 @@ def dunes():
         optimizer.zero_grad()
         sand = torch.rand(1, 4, 768, 768, device=DEVICE)
         for _ in range(400):
-            sand = blown(sand, wind, lee)
+            sand = blown(sand, wind, lee)  # called: dunes
         (sand - seen).square().mean().backward()
         optimizer.step()
 
