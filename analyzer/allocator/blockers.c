@@ -80,7 +80,9 @@ static bool same_site(const struct stack_frame *a, const struct stack_frame *b)
 static uint32_t blocker_at(struct grouping *g, const struct group *group)
 {
 	struct stack_source source = replay_stack_source(g->m, g->process);
-	struct blocker like = { .python_stack = group->python_stack, .native_stack = group->native_stack };
+	struct blocker like = { .python_stack = group->python_stack,
+				.native_stack = group->native_stack,
+				.of_pass = group->phase == PHASE_FORWARD || group->phase == PHASE_BACKWARD };
 	struct blockers *r = g->result;
 	int site;
 

@@ -32,6 +32,7 @@ void blockers_moment_release(struct blockers_moment *moment);
 struct blocker {
 	uint32_t python_stack, native_stack; /* of the largest group */
 	bool known;
+	bool of_pass; /* a forward or backward pass made that group: when it comes follows from what it computes */
 	struct stack_frame site; /* its strings belong to the replay */
 	uint64_t blocks, bytes;
 	uint64_t largest_bytes;	 /* of its blocks */

@@ -372,6 +372,8 @@ static void find_keepers(struct stepgrowth *g, const struct stepcauses *causes, 
 
 		if (!of_driver)
 			stepkeeper_find(&c->keeper, d, c->group, causes->series->sample[c->growth.nr_warm_up].ordinal);
+		if (c->keeper.is_of_model && c->class == STEPGROWTH_SHAPES)
+			c->class = STEPGROWTH_TENSORS;
 		to_fill += c->keeper.left_bytes;
 		c->certainty = of_driver || c->keeper.is_known ? CERTAINTY_PROVEN :
 			       g->by == STEPGROWTH_BY_EVENTS ? CERTAINTY_HINT : CERTAINTY_LIKELY;

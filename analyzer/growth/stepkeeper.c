@@ -118,6 +118,7 @@ void stepkeeper_find(struct stepkeeper *k, const struct replay_device *d, uint32
 		container = nearest;
 	k->has_entries = k->is_known && (keeper_has_entries(&nearest) || groupkeeper_container(&container, most));
 	k->stays_as_long = k->has_entries && names_growth_of(d->process->names, &container, began) == NAMES_STAYED;
+	k->is_of_model = k->is_known && most->named.use == USE_PARAMETER;
 	if (k->is_known)
 		find_bound(k, most, d->process->names);
 	k->is_state = (k->is_known || !most || !most->is_named) && is_state(d, group, began, k->is_known);

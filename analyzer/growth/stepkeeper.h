@@ -13,6 +13,7 @@ struct stepkeeper {
 	bool is_known;           /* most of it has a name, and somebody holds it */
 	bool has_entries;        /* that is a list, deque, dict or set */
 	bool stays_as_long;      /* it had no more entries at the latest census than at the first since the growth began */
+	bool is_of_model;        /* they are parameters: layers differ in shape, and are no entries of a cache */
 	bool is_state;           /* it is state of parameters, as an optimizer has it of each but once */
 	uint64_t entries, bound; /* at the latest census; the most that it takes; both 0: no bound is known, or it was full */
 	double full_bytes;       /* of these tensors, when it is full: as many of their mean size */

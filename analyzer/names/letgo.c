@@ -118,7 +118,7 @@ static const struct owner {
 	{ "Timer", TFMT_KIND_OTHER, false, "cancel() of each threading.Timer that is no longer needed, for example before a new one replaces it", "", NULL },
 	{ "TimerHandle", TFMT_KIND_OTHER, false, "cancel() of the handle of call_later() or call_at(), once it is not wanted", "", NULL },
 	{ "Future", TFMT_KIND_OTHER, false, "submit() of a few at a time, as map() of an executor makes all of them ahead", "", RESULTS_OF_MAP },
-	{ "Future", TFMT_KIND_OTHER, false, "del of each Future once its result() was read, and submit() of only a few ahead of that, or a function that returns only what is used", "", NULL },
+	{ "Future", TFMT_KIND_OTHER, false, "del each Future once its result() was read and submit() only a few ahead, or have its function return only what is used", "", NULL },
 	{ "_asyncio.Task", TFMT_KIND_GENERATOR, false, "cancel() of each task that is not to go on, and an end for its loop", "", NULL },
 	{ "_asyncio.Task", TFMT_KIND_OTHER, false, "no list of tasks that are done, as each keeps its result, or a coroutine that returns only what is used", "", NULL },
 };

@@ -249,18 +249,30 @@ static void advise_sorting(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_advise_first(f, SAID(sorting_advice, fact_name("operation", a->operation), fact_site("site", &a->site), fact_bytes("bytes", made)));
 }
 
+/* The place that most of it was made at; NULL: it was made at several, or is of the model. */
+static const struct autopsy_place *main_place(const struct autopsy *a)
+{
+	const struct autopsy_place *p = a->nr_places ? &a->place[0] : NULL;
+
+	return p && 2 * p->bytes > a->failure->allocated && moment_is_passing(a->categories.block[p->largest].category) ? p : NULL;
+}
+
 static struct said sum_text(const struct autopsy *a)
 {
 	uint64_t made = made_by_operation(a), others = a->failure->allocated + a->failure->asked - made;
+	const struct autopsy_place *p = main_place(a);
 
 	struct fact lacking = fact_bytes("lacking", a->lacking), asked = fact_bytes("asked", a->failure->asked);
 	struct fact taken = fact_bytes("taken", a->failure->reserved), allocated = fact_bytes("allocated", a->failure->allocated);
+	struct fact part = fact_if(p, fact_bytes("part", p ? p->bytes : 0)), tensors = fact_if(p, fact_count("tensors", p ? p->blocks : 0));
+	struct fact place = fact_if(p, fact_site("place", p ? &p->frame : &a->site));
 
 	if (!a->failure->is_driver && *a->operation && made > others && others)
 		return SAID(sum_of_one, fact_name("operation", a->operation), fact_bytes("made", made), fact_bytes("others", others));
 	if (a->failure->is_driver)
 		return a->lacking ? SAID(sum_of_program, lacking, asked, taken) : SAID(sum_beside_program, asked, taken);
-	return a->lacking ? SAID(sum_of_tensors, lacking, asked, allocated) : SAID(sum_beside_tensors, asked, allocated);
+	return a->lacking ? SAID(sum_of_tensors, lacking, asked, allocated, part, tensors, place)
+			  : SAID(sum_beside_tensors, asked, allocated, part, tensors, place);
 }
 
 /* Is no more said than what there is, and what was asked for? */

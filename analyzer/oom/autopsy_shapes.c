@@ -214,12 +214,12 @@ static bool has_square(const struct autopsy *a, uint64_t n)
 }
 
 /*
- * Are there a column [n, 1] and a row [n] of as many values? Most often one of them lacks a dimension, or has one too many, when the two
- * were paired. In a graph the node would tell; these are in none.
+ * Is there a column [n, 1] that a module has made, as predictions are, or one beside a row [n]? Most often one of two operands lacks a dimension, or has
+ * one too many, when they were paired; the other may be a view. In a graph the node would tell; these are in none.
  */
-static bool has_column_and_row(const struct autopsy *a, uint64_t n)
+static bool has_column(const struct autopsy *a, uint64_t n)
 {
-	bool has_column = false, has_row = false;
+	bool has_it = false, is_made = false, has_row = false;
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct tfmt_shape *s = &a->block[i].shape;
@@ -227,9 +227,12 @@ static bool has_column_and_row(const struct autopsy *a, uint64_t n)
 		if (!a->block[i].is_shaped || !s->nr_dims || s->dims[0] != n || a->block[i].has_graph)
 			continue;
 		has_row |= s->nr_dims == 1;
-		has_column |= s->nr_dims == 2 && s->dims[1] == 1;
+		if (s->nr_dims == 2 && s->dims[1] == 1) {
+			has_it = true;
+			is_made |= a->categories.block[i].module != 0;
+		}
 	}
-	return has_column && has_row;
+	return has_it && (has_row || is_made);
 }
 
 /* Of a block, or of the request (-1); without dimensions where it is not known. */
@@ -277,7 +280,7 @@ void autopsy_advise_square(const struct autopsy *a, struct autopsy_finding *f, u
 		autopsy_advise_first(f, SAID(correlation_advice, fact_name("operation", a->operation), site, samples));
 	else if (is_loss(a->operation))
 		autopsy_advise_first(f, SAID(loss_pairs_advice, fact_name("operation", a->operation), site));
-	else if (autopsy_is_pointwise(a->operation) && (!has_square(a, rows) || has_column_and_row(a, rows)))
+	else if (autopsy_is_pointwise(a->operation) && (!has_square(a, rows) || has_column(a, rows)))
 		autopsy_advise_first(f, SAID(pairs_advice, site, samples));
 	else
 		autopsy_advise(f, SAID(square_advice, site, samples));

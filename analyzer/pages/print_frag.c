@@ -226,7 +226,7 @@ static struct said blocker_advice(const struct frag_view *v, enum frag_when when
 	const struct blockers *b = &v->blockers[when];
 	char site[TEXT_MAX / 2];
 
-	if (!b->nr_blockers || !b->blocker[0].known ||
+	if (!b->nr_blockers || !b->blocker[0].known || b->blocker[0].of_pass ||
 	    b->blocker[0].kept_bytes < b->blocker[0].bytes ||
 	    (double)b->blocker[0].kept_bytes <= FRAG_SAVED_SHARE * (double)v->d->moment[when].figures.reserved)
 		return (struct said){ .sentence = SAY_nothing };

@@ -97,6 +97,32 @@ def test_blockers_of_segments_that_are_mostly_in_use(vramtrace, judged):
     assert len(page.splitlines()) <= 24 and max(map(len, page.splitlines())) <= 80
 
 
+SPLIT = """
+import torch
+class Small(torch.nn.Module):
+    def forward(self):
+        return torch.empty(2 << 20, dtype=torch.uint8, device="cuda")  # small
+small, kept, between = Small(), [], []
+for _ in range(30):
+    between.append(torch.empty(9 << 20, dtype=torch.uint8, device="cuda"))
+    kept.append(small{call}())
+    between.append(torch.empty(9 << 20, dtype=torch.uint8, device="cuda"))
+between.clear()
+kept += [torch.empty(60 << 20, dtype=torch.uint8, device="cuda") for _ in range(30)]  # until it fails
+"""
+
+
+@pytest.mark.parametrize(("call", "is_advised"), [(".forward", True), ("", False)])
+def test_what_a_pass_computes_cannot_come_earlier(vramtrace, record, tmp_path, call, is_advised):
+    """What lies in the way is to be allocated before the large blocks, unless a call of a model makes it."""
+    script = tmp_path / "split.py"
+    script.write_text(SPLIT.format(call=call))
+    path = record(script, options=["--simulate-capacity", "1800MiB"]).path
+    (blocker, *_) = vramtrace.json("frag", path)["devices"][0]["moments"]["peak"]["blockers"]
+    assert blocker["site"]["line"] == 5 and blocker["kept_bytes"] > 100 << 20
+    assert ("before the large" in vramtrace.call("frag", path).stdout) == is_advised
+
+
 def test_what_can_be_given_back_is_not_scarce(vramtrace, judged):
     """28 of 36 GiB are reserved, 4 of which lie in a segment that is wholly free."""
     done, printed = judged("frag.py", "returnable", options=["--simulate-capacity", "36GiB"])

@@ -277,6 +277,7 @@ CAUSES = {
     "junctions": ("attention_matrix", "attention_matrix"),
     "strata": ("too_big", "sample_gradients"),
     "mosaics": ("spike", "larger_input"),
+    "ebbs": ("spike", "larger_tensor"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -532,6 +533,7 @@ FIRST = {
     "junctions": "batch_first_advice",
     "strata": "samples_advice",
     "mosaics": "enlarged_advice",
+    "ebbs": "pairs_advice",
     "handlers": "let_go_advice",
     "silent": "hooked_advice",
     "damped": "let_go_advice",
@@ -967,7 +969,7 @@ LETS_GO = {
     "backlog": "a maxsize, or a smaller one, for the Queue() in answers",
     "weighed": "two iterators made from the source, instead of the two of itertools.tee() (one is counted), which keeps what the slower one has yet to read",
     "fetched_ahead": "submit() of a few at a time, as map() of an executor makes all of them ahead",
-    "hindcasts": "del of each Future once its result() was read, and submit() of only a few ahead of that, or a function that returns only what is used",
+    "hindcasts": "del each Future once its result() was read and submit() only a few ahead, or have its function return only what is used",
     "escorts": "a with block for each, in place of enter_context() or callback() of open_ways, a stack that stays open",
     "reminders": "cancel() of the handle of call_later() or call_at(), once it is not wanted",
     "watches": "cancel() of each task that is not to go on, and an end for its loop",
