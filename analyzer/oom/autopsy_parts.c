@@ -432,6 +432,26 @@ static bool is_most(const struct autopsy *a, const struct trained *t)
 	return 2 * bytes > a->failure->allocated && bytes >= a->lacking;
 }
 
+/* Where most is saved for backward, at the place that has made most of that: the request may be for little beside it. */
+static void at_saved(const struct autopsy *a, struct autopsy_finding *f, const struct trained *t)
+{
+	uint64_t *bytes = heap_alloc(a->nr_places + 1, sizeof(*bytes));
+	size_t most = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		size_t place = a->block[i].place;
+
+		if (!a->block[i].has_graph || a->categories.block[i].life.birth.ordinal < a->step_ordinal)
+			continue;
+		bytes[place] += a->categories.block[i].life.size;
+		if (bytes[place] > bytes[most])
+			most = place;
+	}
+	if (t->graphs > t->gradients + t->state)
+		autopsy_at_place(a, f, most);
+	free(bytes);
+}
+
 static void say_has(struct autopsy_finding *f, const struct trained *t)
 {
 	autopsy_evidence_first(f, SAID(trained_part_has, fact_bytes("graphs", t->graphs), fact_bytes("gradients", t->gradients),
@@ -448,6 +468,7 @@ static bool say_unfrozen(const struct autopsy *a, struct autopsy_finding *f)
 	if (!u.object || !is_most(a, &u.has))
 		return false;
 	bytes = fact_bytes("bytes", u.has.graphs + u.has.gradients + u.has.state);
+	at_saved(a, f, &u.has);
 	say_has(f, &u.has);
 	objectname_find(&name, u.census, u.object);
 	if (tfmt_census_object(u.census, u.object)->kind == TFMT_KIND_MODULE) {
@@ -470,6 +491,7 @@ static bool say_part(const struct autopsy *a, struct autopsy_finding *f, const s
 		return false;
 	bytes = fact_bytes("bytes", t.graphs + t.gradients + t.state);
 	part = fact_name("part", name.text);
+	at_saved(a, f, &t);
 	say_has(f, &t);
 	if (by == BY_OPTIMIZERS) {
 		autopsy_say(f, SAID(left_out_part, bytes, part, asked));

@@ -278,6 +278,7 @@ CAUSES = {
     "strata": ("too_big", "sample_gradients"),
     "mosaics": ("spike", "larger_input"),
     "ebbs": ("spike", "larger_tensor"),
+    "glades": ("too_big", "sum"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -534,6 +535,7 @@ FIRST = {
     "strata": "samples_advice",
     "mosaics": "enlarged_advice",
     "ebbs": "pairs_advice",
+    "glades": "freeze_module_advice",
     "handlers": "let_go_advice",
     "silent": "hooked_advice",
     "damped": "let_go_advice",
