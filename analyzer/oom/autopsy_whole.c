@@ -132,10 +132,10 @@ void autopsy_say_looked_up(const struct autopsy *a, struct autopsy_finding *f)
 	char shape[SHAPE_TEXT_MAX];
 
 	if (!place || 2 * place->bytes <= a->failure->allocated || !a->block[place->largest].is_shaped ||
-	    !autopsy_is_looked_up(a, autopsy_group(a, place->largest)->python_stack))
+	    a->block[place->largest].shape.nr_dims < 2 || !autopsy_is_looked_up(a, autopsy_group(a, place->largest)->python_stack))
 		return;
 	s = &a->block[place->largest].shape;
-	rows = s->nr_dims < 2 ? 0 : rows_of_table(a, s->dims[s->nr_dims - 1]);
+	rows = rows_of_table(a, s->dims[s->nr_dims - 1]);
 	looked_up = moment_elements(s, s->nr_dims - 1);
 	if (rows >= looked_up)
 		return;

@@ -268,7 +268,7 @@ def test_buffer_that_fills(vramtrace, record, tmp_path, keep, mark, bound, fits)
     (keeper,) = [keeper for keeper in cause["keepers"] if keeper.get("length")][-1:]
     assert (keeper.get("bound"), keeper["length"]) == (bound, 36)
     text = vramtrace.call("leaks", path).stdout
-    assert text.startswith("Memory grows in a container that takes a limited number of entries" if fits else "Memory grows by")
+    assert text.startswith("Memory grows in a container with a limited number of entries" if fits else "Memory grows by")
     assert max(map(len, text.splitlines())) <= 80
     bounds = [facts for finding in told["findings"] for facts in finding["evidence_facts"] if facts["says"] == "keeper_fills"]
     if bound and not fits:
@@ -422,7 +422,7 @@ def test_growth_without_steps_is_by_calls(vramtrace, recorded):
     text = vramtrace.call("leaks", done.path).stdout.splitlines()
     assert len(text) <= 24 and max(map(len, text)) <= 80, text
     assert text[0].startswith("Memory grows by ") and " a call" in text[0]
-    assert "no steps of training were found: growth is by calls of the model" in text
+    assert "no steps of training were found: growth is given per call of the model" in text
 
 
 @pytest.mark.parametrize("kind", ["serving", "loading"])

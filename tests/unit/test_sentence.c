@@ -26,7 +26,7 @@ static void test_facts_by_their_units(void **state)
 	(void)state;
 	assert_says("3.00 GiB is still there from 51 earlier steps; each added 64.0 MiB.",
 		    SAID(kept_of_steps, fact_bytes("bytes", 3 * GIB), fact_count("steps", 51), fact_bytes("each", 64 << 20)));
-	assert_says("a fraction of at least 12.5% lets this request pass", SAID(limit_advice, fact_share("fraction", 1, 8)));
+	assert_says("set_per_process_memory_fraction() of at least 12.5% lets this request pass", SAID(limit_advice, fact_share("fraction", 1, 8)));
 	assert_says("the traceback has the variables of step() at train.py:36",
 		    SAID(exception_frame, fact_site("site", &frame)));
 	assert_says("its GPU 3 had -12 B free", SAID(killed_gpu_free, fact_count("device", 3), fact_signed_bytes("free", -12)));
