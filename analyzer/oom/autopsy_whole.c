@@ -132,6 +132,7 @@ void autopsy_say_looked_up(const struct autopsy *a, struct autopsy_finding *f)
 	char shape[SHAPE_TEXT_MAX];
 
 	if (!place || 2 * place->bytes <= a->failure->allocated || !a->block[place->largest].is_shaped ||
+	    !moment_is_passing(a->categories.block[place->largest].category) || /* the table itself is made there, too */
 	    a->block[place->largest].shape.nr_dims < 2 || !autopsy_is_looked_up(a, autopsy_group(a, place->largest)->python_stack))
 		return;
 	s = &a->block[place->largest].shape;

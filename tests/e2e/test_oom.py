@@ -365,7 +365,7 @@ def test_page_fits_a_screen(vramtrace, ran_out, cause):
     assert lines[1].removeprefix("probably ").startswith(CAUSES[cause][0] + ": ")
     # Why it is comes before how far something else would put it off.
     (first, *_) = vramtrace.json("oom", ran_out(cause).path)["findings"]
-    if first["evidence"] and "only puts off" in done.stdout:
+    if first["evidence"] and "only delays" in done.stdout:
         assert any(line.startswith("- ") for line in lines[1 : lines.index("")]), lines
     # So does the report, which names the verdict in one line.
     path = ran_out(cause).path
@@ -396,7 +396,7 @@ free             58.0 MiB   58.0 MiB would have fitted at most
 Step 53 began with 3.27 GiB allocated, +64.1 MiB against the step before.
 next: history.clear(): frees 3.19 GiB allocated at causes.py:LINE
       do not keep it, or keep it on the CPU: frees 3.19 GiB
-      saving 76.0 MiB elsewhere only puts off the failure until about step 54
+      needing 76.0 MiB less elsewhere only delays the failure to about step 54
 """
 
 
