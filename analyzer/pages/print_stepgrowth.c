@@ -218,12 +218,12 @@ static void print_cause(struct emit *e, const struct replay *m, const struct rep
 		print_wrapped(e, "  ", "    ", sentence);
 }
 
-/* One line of what is said. */
+/* What is said, in lines as wide as a page. */
 static void print_said(struct emit *e, struct said said)
 {
 	char sentence[SENTENCE_MAX];
 
-	emit_text(e, "%s", sentence_text(sentence, &said));
+	print_wrapped(e, "", "  ", sentence_text(sentence, &said));
 }
 
 /* What is no growth without end, and why: the first of those that are so for this reason. */
