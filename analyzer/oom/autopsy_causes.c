@@ -249,18 +249,10 @@ static void advise_sorting(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_advise_first(f, SAID(sorting_advice, fact_name("operation", a->operation), fact_site("site", &a->site), fact_bytes("bytes", made)));
 }
 
-/* The place that most of it was made at; NULL: it was made at several, or is of the model. */
-static const struct autopsy_place *main_place(const struct autopsy *a)
-{
-	const struct autopsy_place *p = a->nr_places ? &a->place[0] : NULL;
-
-	return p && 2 * p->bytes > a->failure->allocated && moment_is_passing(a->categories.block[p->largest].category) ? p : NULL;
-}
-
 static struct said sum_text(const struct autopsy *a)
 {
 	uint64_t made = made_by_operation(a), others = a->failure->allocated + a->failure->asked - made;
-	const struct autopsy_place *p = main_place(a);
+	const struct autopsy_place *p = autopsy_main_place(a);
 
 	struct fact lacking = fact_bytes("lacking", a->lacking), asked = fact_bytes("asked", a->failure->asked);
 	struct fact taken = fact_bytes("taken", a->failure->reserved), allocated = fact_bytes("allocated", a->failure->allocated);

@@ -72,6 +72,13 @@ bool autopsy_is_of_graph(const struct autopsy *a, size_t block)
 	return a->block[block].has_graph || (a->block[block].is_native && a->graph_holder);
 }
 
+const struct autopsy_place *autopsy_main_place(const struct autopsy *a)
+{
+	const struct autopsy_place *p = a->nr_places ? &a->place[0] : NULL;
+
+	return p && 2 * p->bytes > a->failure->allocated && moment_is_passing(a->categories.block[p->largest].category) ? p : NULL;
+}
+
 bool autopsy_is_held_by_graph(const struct autopsy *a, size_t block)
 {
 	const struct moment_block *b = &a->block[block];

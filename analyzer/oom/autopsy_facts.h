@@ -113,6 +113,9 @@ void autopsy_at_transform(const struct autopsy *a, struct autopsy_finding *f, si
  */
 void *autopsy_by_stack(const struct autopsy *a, size_t row_bytes, uint32_t *nr_stacks);
 
+/* The place that has made most of what is allocated; NULL: several have, or it is of the model. */
+const struct autopsy_place *autopsy_main_place(const struct autopsy *a);
+
 /* Does nothing but autograd hold a block? No object of Python's holds its tensor, or no variable of the program led to one. */
 bool autopsy_is_held_by_graph(const struct autopsy *a, size_t block);
 

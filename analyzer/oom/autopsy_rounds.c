@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Not a cause: lines that run again and again within one step, and save something for its backward pass each time. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/heap.h"
 #include "analyzer/oom/autopsy_causes.h"

@@ -87,7 +87,7 @@ static uint64_t times_enlarged(const struct autopsy *a, const struct tfmt_shape 
 		const struct tfmt_shape *s = &a->block[i].shape;
 
 		if (a->block[i].is_shaped && s->nr_dims == asked->nr_dims && s->dims[0] == 1 && s->dims[1] == asked->dims[1] &&
-		    s->element_type == asked->element_type && s->bytes > most)
+		    s->element_type == asked->element_type && s->bytes < asked->bytes && s->bytes > most)
 			most = s->bytes;
 	}
 	return most ? asked->bytes / most : 0;
@@ -126,16 +126,14 @@ static uint64_t rows_of_table(const struct autopsy *a, uint64_t columns)
 /* Where most of it was looked up in tables, the same rows are there many times. */
 void autopsy_say_looked_up(const struct autopsy *a, struct autopsy_finding *f)
 {
-	const struct autopsy_place *place = a->nr_places ? &a->place[0] : NULL;
-	const struct tfmt_shape *s;
+	const struct autopsy_place *place = autopsy_main_place(a);
+	const struct tfmt_shape *s = place ? &a->block[place->largest].shape : NULL;
 	uint64_t rows, looked_up;
 	char shape[SHAPE_TEXT_MAX];
 
-	if (!place || 2 * place->bytes <= a->failure->allocated || !a->block[place->largest].is_shaped ||
-	    !moment_is_passing(a->categories.block[place->largest].category) || /* the table itself is made there, too */
-	    a->block[place->largest].shape.nr_dims < 2 || !autopsy_is_looked_up(a, autopsy_group(a, place->largest)->python_stack))
+	if (!place || !a->block[place->largest].is_shaped || s->nr_dims < 2 ||
+	    !autopsy_is_looked_up(a, autopsy_group(a, place->largest)->python_stack))
 		return;
-	s = &a->block[place->largest].shape;
 	rows = rows_of_table(a, s->dims[s->nr_dims - 1]);
 	looked_up = moment_elements(s, s->nr_dims - 1);
 	if (rows >= looked_up)
