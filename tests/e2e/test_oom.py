@@ -1013,7 +1013,7 @@ def test_needing_less_only_puts_a_leak_off(vramtrace, ran_out):
     each = told["findings"][0]["facts"]["each_bytes"]
     step = told["devices"][0]["state"]["step"]
     assert told["advice"] and all(row["puts_off_until_step"] == step + row["saved_bytes"] // each for row in told["advice"])
-    assert f"until about step {told['advice'][0]['puts_off_until_step']}" in vramtrace.call("oom", ran_out("leak").path).stdout
+    assert f"to about step {told['advice'][0]['puts_off_until_step']}" in vramtrace.call("oom", ran_out("leak").path).stdout
     assert {row["puts_off_until_step"] for row in vramtrace.json("oom", ran_out("logits_fp32").path)["advice"]} == {None}
 
 
