@@ -14,7 +14,7 @@
 #include "analyzer/pages/print_oom.h"
 #include "analyzer/pages/print_parts.h"
 #include "analyzer/pages/print_recording.h"
-#include "analyzer/pages/sentence.h"
+#include "analyzer/pages/saidjson.h"
 
 #define SITE_MAX 512
 #define LISTED_MAX 100 /* in JSON */

@@ -9,7 +9,7 @@
 #include "analyzer/base/human.h"
 #include "analyzer/pages/print_oom.h"
 #include "analyzer/pages/print_recording.h"
-#include "analyzer/pages/sentence.h"
+#include "analyzer/pages/saidjson.h"
 
 #define TEXT_MAX 1024
 

@@ -10,7 +10,7 @@
 #include "analyzer/findings/certainty.h"
 #include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_recording.h"
-#include "analyzer/pages/sentence.h"
+#include "analyzer/pages/saidjson.h"
 #include "analyzer/purpose/namedblocks.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/ui/print_wrapped.h"

@@ -16,7 +16,7 @@
 #include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_passes.h"
 #include "analyzer/pages/print_recording.h"
-#include "analyzer/pages/sentence.h"
+#include "analyzer/pages/saidjson.h"
 #include "analyzer/pages/stepgrowth_words.h"
 #include "analyzer/purpose/namedblocks.h"
 #include "analyzer/recording/basename.h"

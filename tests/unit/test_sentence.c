@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/pages/sentence.h"
+#include "analyzer/findings/sentence.h"
 
 #define GIB (1ull << 30)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Findings in words, and their facts in JSON; see sentence.h. */
-#include "analyzer/pages/sentence.h"
+/* Findings in words; see sentence.h. */
+#include "analyzer/findings/sentence.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,8 +23,6 @@ const char *sentence_name(enum sentence sentence)
 {
 	return sentences[sentence].name;
 }
-
-/* ---- words ----------------------------------------------------------------------------------- */
 
 /* Where text goes: bytes beyond the room are counted only. */
 struct out {
@@ -182,91 +180,4 @@ const char *sentence_text(char buf[static SENTENCE_MAX], const struct said *s)
 	put_part(&o, s, &text);
 	buf[o.used < o.size ? o.used : o.size - 1] = 0;
 	return buf;
-}
-
-/* ---- JSON ------------------------------------------------------------------------------------ */
-
-/* With its unit at the end, if the key does not say it. */
-static const char *key_of(char buf[static KEY_MAX], const struct fact *f)
-{
-	const char *unit = f->unit == FACT_BYTES || f->unit == FACT_SIGNED_BYTES ? "bytes" : f->unit == FACT_NS ? "ns" : "";
-
-	snprintf(buf, KEY_MAX, "%s%s%s", f->key, *unit && strcmp(f->key, unit) ? "_" : "", strcmp(f->key, unit) ? unit : "");
-	return buf;
-}
-
-static void fact_json(struct emit *e, const struct fact *f)
-{
-	char key[KEY_MAX];
-
-	key_of(key, f);
-	switch (f->unit) {
-	case FACT_BYTES:
-	case FACT_COUNT:
-	case FACT_MANY:
-	case FACT_STEP:
-	case FACT_NS:
-		emit_uint(e, key, NULL, f->number);
-		break;
-	case FACT_SIGNED_BYTES:
-		emit_int(e, key, NULL, f->signed_number);
-		break;
-	case FACT_SHARE:
-	case FACT_RATIO:
-		emit_double(e, key, NULL, f->ratio);
-		break;
-	case FACT_NAME:
-		emit_string(e, key, NULL, f->text);
-		break;
-	case FACT_SITE:
-		emit_object_begin(e, key, NULL);
-		emit_string(e, "file", NULL, f->text);
-		emit_uint(e, "line", NULL, f->line);
-		emit_string(e, "function", NULL, *f->function ? f->function : NULL);
-		emit_object_end(e);
-		break;
-	case FACT_FLAG:
-		emit_bool(e, key, NULL, true);
-		break;
-	case FACT_ABSENT:
-		break;
-	}
-}
-
-void sentence_json(struct emit *e, const char *key, const struct said *s)
-{
-	if (s->sentence == SAY_nothing) {
-		emit_null(e, key, NULL);
-		return;
-	}
-	emit_object_begin(e, key, NULL);
-	emit_string(e, "says", NULL, sentence_name(s->sentence));
-	for (unsigned i = 0; i < s->nr_facts; i++)
-		fact_json(e, &s->fact[i]);
-	emit_object_end(e);
-}
-
-void sentence_json_text(struct emit *e, const struct said *s)
-{
-	char text[SENTENCE_MAX];
-
-	if (s->sentence != SAY_nothing)
-		emit_string(e, NULL, NULL, sentence_text(text, s));
-}
-
-void sentence_json_texts(struct emit *e, const char *key, const struct said *said, size_t nr)
-{
-	emit_array_begin(e, key, NULL);
-	for (size_t i = 0; i < nr; i++)
-		sentence_json_text(e, &said[i]);
-	emit_array_end(e);
-}
-
-void sentence_json_facts(struct emit *e, const char *key, const struct said *said, size_t nr)
-{
-	emit_array_begin(e, key, NULL);
-	for (size_t i = 0; i < nr; i++)
-		if (said[i].sentence != SAY_nothing)
-			sentence_json(e, NULL, &said[i]);
-	emit_array_end(e);
 }

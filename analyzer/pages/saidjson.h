@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * sentence: puts the facts of a finding into its sentence (analyzer/findings/sentences.def has the rules), or into JSON.
- */
-#ifndef VT_SENTENCE_H
-#define VT_SENTENCE_H
+/* What findings say, as JSON: the sentence's name and its facts, each in its unit; or in words. */
+#ifndef VT_SAIDJSON_H
+#define VT_SAIDJSON_H
 
-#include "analyzer/findings/said.h"
+#include "analyzer/findings/sentence.h"
 #include "analyzer/ui/emit.h"
-
-#define SENTENCE_MAX 512
-
-/* Returns buf; "" if nothing is said. What is too long for it is cut. A fact that is missing shows as "?". */
-const char *sentence_text(char buf[static SENTENCE_MAX], const struct said *s);
-
-/* What the sentence is called: "leak_of_steps"; NULL if nothing is said. Static. */
-const char *sentence_name(enum sentence sentence);
 
 /*
  * A member of an object, or with key NULL an element of an array: { "says": name, each fact by its key }. Bytes have keys that
