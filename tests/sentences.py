@@ -37,10 +37,13 @@ def functions(source):
 def uses():
     """(file, sentence, {key: unit}, are they given with it) for each place of the sources that says a sentence."""
     for path in sorted((TREE / "analyzer").glob("*/*.c")):
-        for function in functions(path.read_text()):
+        source = path.read_text()
+        tables = source
+        for function in functions(source):
+            tables = tables.replace(function, "")
             named = {name: (key, unit) for name, unit, key in re.findall(r'(\w+) = fact_(\w+)\("(\w+)"', function)}
             named |= {name: (key, unit) for name, unit, key in
-                      re.findall(r'(\w+) = fact_if\([^"]*fact_(\w+)\("(\w+)"', function)}  # fmt: skip
+                      re.findall(r'(\w+) = fact_(?:if|as)\([^"]*fact_(\w+)\("(\w+)"', function)}  # fmt: skip
             around = {key: unit for unit, key in re.findall(r'fact_(\w+)\("(\w+)"', function)}
             for name, given in re.findall(r"\bSAID\((\w+),((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*)\)", function):
                 here = {key: unit for unit, key in re.findall(r'fact_(\w+)\("(\w+)"', given)}
@@ -51,6 +54,10 @@ def uses():
                     keys_of_arrays = {key: "bytes" for pair in re.findall(r'\{ ("\w+"(?:, "\w+")*) \}', function)
                                       for key in re.findall(r'"(\w+)"', pair)}  # fmt: skip
                     yield path, name, around | keys_of_arrays, False
+        of_file = {key: unit for unit, key in re.findall(r'fact_(\w+)\("(\w+)"', source)}
+        for name in re.findall(r"\bSAY_(\w+)", tables):  # a row of a table, which the file's functions give its facts
+            if name != "nothing":
+                yield path, name, of_file, False
 
 
 def example(text, units):

@@ -10,6 +10,7 @@
 #include "analyzer/checkpages/print_ruling.h"
 #include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_recording.h"
+#include "analyzer/pages/print_said.h"
 #include "analyzer/ui/print_wrapped.h"
 
 #define CALLERS_WIDTH 63 /* so that their line has 80 columns */
@@ -93,10 +94,8 @@ static void place_line(struct emit *e, const struct footprint_stack *s, const ch
 /* What the program calls them, and who keeps them where that says more; of a baseline the name alone. */
 static void name_line(struct emit *e, const struct footprint_stack *s)
 {
-	char text[2 * OBJECTNAME_MAX];
-
 	if (s->named)
-		print_wrapped(e, "", "  ", print_named(text, sizeof(text), s->named));
+		print_said(e, "", "  ", named_said(s->named));
 	else if (*s->name)
 		emit_text(e, "named %s", s->name);
 }

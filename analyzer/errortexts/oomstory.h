@@ -64,7 +64,7 @@ struct oom_story {
 	double largest_fit;              /* bytes that a new segment could have had; NaN where unknown */
 	uint64_t tensor_min, tensor_max; /* the tensor's size, where the request is a segment's; else 0 */
 	size_t nr_absurd, nr_reasons;
-	struct {
+	struct oom_absurd {
 		const char *figure;
 		enum oom_absurdity why;
 		struct oom_figure value, truth; /* as printed; of OOM_ABSURD_NEGATIVE, the number meant */

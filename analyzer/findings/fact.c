@@ -105,6 +105,12 @@ struct fact fact_site(const char *key, const struct stack_frame *frame)
 	return fact_line(key, frame->file, frame->line, frame->function);
 }
 
+struct fact fact_as(struct fact figure, const char *text)
+{
+	copy_text(figure.text, sizeof(figure.text), text);
+	return figure;
+}
+
 struct fact fact_if(bool is_known, struct fact fact)
 {
 	if (!is_known)

@@ -38,7 +38,7 @@ struct fact {
 		double ratio;    /* SHARE, RATIO */
 		uint32_t line;   /* SITE */
 	};
-	char text[FACT_TEXT_MAX];         /* NAME; of a SITE its file */
+	char text[FACT_TEXT_MAX];         /* NAME; of a SITE its file; of a figure how it is shown, "" = in its unit's usual way */
 	char function[FACT_FUNCTION_MAX]; /* of a SITE; "" = not known */
 };
 
@@ -57,6 +57,9 @@ struct fact fact_flag(const char *key, bool is_so);                 /* false: ab
 /* A frame without a file is absent. */
 struct fact fact_site(const char *key, const struct stack_frame *frame);
 struct fact fact_line(const char *key, const char *file, uint32_t line, const char *function);
+
+/* A figure that is shown in another way than its unit's: in gigabytes of 10^9 bytes, or as its source has it. */
+struct fact fact_as(struct fact figure, const char *text);
 
 /* The fact, or none of this key. */
 struct fact fact_if(bool is_known, struct fact fact);

@@ -30,6 +30,7 @@ struct said said_of(enum sentence sentence, const struct fact *facts, size_t nr_
 #define SAID(name, ...)                                                                                                   \
 	said_of(SAY_##name, (const struct fact[]){ __VA_ARGS__ }, sizeof((const struct fact[]){ __VA_ARGS__ }) / sizeof(struct fact))
 #define NO_FACTS { .key = NULL }
+#define SAID_NOTHING ((struct said){ .sentence = SAY_nothing })
 
 /* Of this key; NULL: it has none. */
 const struct fact *said_fact(const struct said *s, const char *key);

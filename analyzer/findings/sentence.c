@@ -65,6 +65,10 @@ static void put_fact(struct out *o, const struct fact *f)
 {
 	char text[HUMAN_MAX];
 
+	if (*f->text && f->unit != FACT_SITE) {
+		put_text(o, f->text);
+		return;
+	}
 	switch (f->unit) {
 	case FACT_BYTES:
 		put_text(o, human_bytes(text, f->number));
@@ -89,14 +93,12 @@ static void put_fact(struct out *o, const struct fact *f)
 	case FACT_RATIO:
 		put_ratio(o, f->ratio);
 		break;
-	case FACT_NAME:
-		put_text(o, f->text);
-		break;
 	case FACT_SITE:
 		put_text(o, file_name(f->text));
 		snprintf(text, sizeof(text), ":%" PRIu32, f->line);
 		put_text(o, text);
 		break;
+	case FACT_NAME: /* an empty one */
 	case FACT_FLAG:
 	case FACT_ABSENT:
 		break;

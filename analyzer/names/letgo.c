@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/findings/sentence.h"
 #include "analyzer/names/groupkeeper.h"
 #include "analyzer/names/hookname.h"
 #include "analyzer/names/objectway.h"
@@ -29,52 +30,47 @@ static bool is_of_each(const char *name, const struct keeper *k, enum entry entr
 	       !strpbrk(name, "<( ") && !strstr(name, "...");
 }
 
-/* What would keep a container small. A list is most often read as a whole, once. */
-static const char *bound_of(const struct keeper *k)
-{
-	if (k->kind == TFMT_KIND_DEQUE)
-		return k->has_bound ? " or a smaller maxlen" : " or a maxlen";
-	return k->kind == TFMT_KIND_SET ? " or a bound" : "";
-}
-
 /* Has it as many entries from census to census? Then what it has is replaced, and grows in another way. */
 static bool stays_as_long(const struct namegroup *g, const struct keeper *k)
 {
 	return !k->has_bound && names_growth_of(g->named.census->all, k, 0) == NAMES_STAYED;
 }
 
-/* What a container is to be given, or to be done with it. */
-static const char *let_go_of_entries(char *buf, size_t size, const struct namegroup *g, const struct keeper *k, enum entry entry)
+/* What a container is to be given, or to be done with it. A list is most often read as a whole, once: it needs no bound. */
+static struct said let_go_of_entries(const struct namegroup *g, const struct keeper *k, enum entry entry)
 {
-	static const char *const calls[] = {
-		[ENTRY_DETACHED] = ".detach()", [ENTRY_COPIED] = ".clone()", [ENTRY_ON_HOST] = ".detach().cpu()"
+	static const char *const values[] = {
+		[ENTRY_DETACHED] = "x.detach()", [ENTRY_COPIED] = "x.clone()", [ENTRY_ON_HOST] = "x.detach().cpu()"
 	};
-	const char *name = groupkeeper_name(g, &k->name), *why = entry == ENTRY_COPIED ? ", a view of more" : "";
+	const char *text = groupkeeper_name(g, &k->name);
+	bool is_deque = k->kind == TFMT_KIND_DEQUE;
+	struct fact name = fact_name("name", text), is_view = fact_flag("is_view", entry == ENTRY_COPIED);
+	char dict_entry[OBJECTNAME_MAX + 8];
 
-	if ((!is_code(name) && !is_of_each(name, k, entry)) || (entry == ENTRY_PLAIN && stays_as_long(g, k)) || hookname_is_dict(k->step))
-		return NULL;
-	if (entry == ENTRY_PLAIN && k->kind == TFMT_KIND_DICT) /* others may be in use: sessions that still run */
-		snprintf(buf, size, "del %s[key] after its last use, or limit its size", name);
-	else if (entry == ENTRY_PLAIN)
-		snprintf(buf, size, "%s.clear()%s", name, bound_of(k));
-	else if (k->kind == TFMT_KIND_LIST || k->kind == TFMT_KIND_DEQUE)
-		snprintf(buf, size, "%s.append(x%s)%s in place of x%s", name, calls[entry],
-			 g->named.is_number ? ", or x.item()," : "", why);
-	else
-		snprintf(buf, size, "x%s in %s in place of x%s", calls[entry], name, why);
-	return buf;
+	if ((!is_code(text) && !is_of_each(text, k, entry)) || (entry == ENTRY_PLAIN && stays_as_long(g, k)) || hookname_is_dict(k->step))
+		return SAID_NOTHING;
+	if (entry == ENTRY_PLAIN && k->kind == TFMT_KIND_DICT) { /* others may be in use: sessions that still run */
+		snprintf(dict_entry, sizeof(dict_entry), "%s[key]", text);
+		return SAID(letgo_dict, fact_name("entry", dict_entry));
+	}
+	if (entry == ENTRY_PLAIN)
+		return SAID(letgo_clear, name, fact_flag("is_set", k->kind == TFMT_KIND_SET), fact_flag("is_deque", is_deque && !k->has_bound),
+			    fact_flag("has_maxlen", is_deque && k->has_bound));
+	if (k->kind == TFMT_KIND_LIST || is_deque)
+		return SAID(letgo_append, name, fact_name("value", values[entry]), fact_flag("is_number", g->named.is_number), is_view);
+	return SAID(letgo_put, name, fact_name("value", values[entry]), is_view);
 }
 
 /* A sum of losses, a hidden state: what goes on from step to step, with the graph of all steps. */
-static const char *let_go_of_graph(char *buf, size_t size, const struct namegroup *g)
+static struct said let_go_of_graph(const struct namegroup *g)
 {
-	if (g->blocks != 1 || !g->named.has_node || !is_code(g->named.name.text))
-		return NULL;
-	if (!strcmp(g->named.name.text, "x"))
-		snprintf(buf, size, "x = x.detach()");
-	else
-		snprintf(buf, size, "x.detach()%s in %s in place of x", g->named.is_number ? ", or x.item()," : "", g->named.name.text);
-	return buf;
+	const char *name = g->named.name.text;
+
+	if (g->blocks != 1 || !g->named.has_node || !is_code(name))
+		return SAID_NOTHING;
+	if (!strcmp(name, "x"))
+		return SAID(letgo_carried, NO_FACTS);
+	return SAID(letgo_put, fact_name("name", name), fact_name("value", "x.detach()"), fact_flag("is_number", g->named.is_number));
 }
 
 static enum entry entry_of(const struct namegroup *g, bool of_graph)
@@ -93,40 +89,30 @@ static bool is_in_reach(const struct objectname *n)
 #define FINALIZER "finalize"		 /* weakref's */
 #define RESULTS_OF_MAP "result_iterator" /* Executor.map() is in it until all results were taken */
 
-/*
- * Objects of Python's own library that keep tensors in a part of theirs which no program is to touch: what to do instead. The text
- * goes around the object's name, where it has one.
- */
+/* Objects of Python's own library that keep tensors in a part of theirs which no program is to touch: what to do instead. */
 static const struct owner {
 	const char *class_name;
 	uint8_t entry; /* kind of what it has them in, TFMT_KIND_OTHER where that tells nothing */
-	bool is_named;
-	const char *before, *after;
+	enum sentence says;
+	bool is_named;        /* it says the object's name, which is to be known */
 	const char *function; /* whose variables have it; NULL: that tells nothing */
 } owners[] = {
-	{ "itertools.cycle", TFMT_KIND_LIST, true, "while True: yield from x, in place of itertools.cycle(x) in ", "", NULL },
-	{ "Queue", TFMT_KIND_DEQUE, true, "a maxsize, or a smaller one, for the Queue() in ", "", NULL },
-	{ "LogRecord", TFMT_KIND_TUPLE, false, "str(x), or x.item() of a single number, in place of x in what is logged", "", NULL },
-	{ "MagicMock", TFMT_KIND_LIST, true, "", ".reset_mock(), or a plain stub in its place: a mock keeps all that it is called with", NULL },
-	{ "WeakKeyDictionary", TFMT_KIND_DICT, true, "weakref.ref(key) in place of the key in each value of ",
-	  " (each keeps its own key alive)", NULL },
-	{ "itertools._tee", TFMT_KIND_OTHER, true, "two iterators made from the source, instead of the two of itertools.tee() (one is ",
-	  "), which keeps what the slower one has yet to read", NULL },
-	{ "ExitStack", TFMT_KIND_DEQUE, true, "a with block for each, in place of enter_context() or callback() of ", ", a stack that stays open", NULL },
-	{ "AsyncExitStack", TFMT_KIND_DEQUE, true, "an async with block for each, in place of ", ", a stack that stays open", NULL },
-	{ FINALIZER, TFMT_KIND_DICT, false, "weakref.finalize() with a function that has no reference to the object itself", "", NULL },
-	{ "Timer", TFMT_KIND_OTHER, false, "cancel() of each threading.Timer that is no longer needed, for example before a new one replaces it", "", NULL },
-	{ "TimerHandle", TFMT_KIND_OTHER, false, "cancel() of the handle of call_later() or call_at(), once it is not wanted", "", NULL },
-	{ "Future", TFMT_KIND_OTHER, false, "submit() of a few at a time, as map() of an executor makes all of them ahead", "", RESULTS_OF_MAP },
-	{ "Future", TFMT_KIND_OTHER, false, "del each Future once its result() was read and submit() only a few ahead, or have its function return only what is used", "", NULL },
-	{ "_asyncio.Task", TFMT_KIND_GENERATOR, false, "cancel() of each task that is not to go on, and an end for its loop", "", NULL },
-	{ "_asyncio.Task", TFMT_KIND_OTHER, false, "no list of tasks that are done, as each keeps its result, or a coroutine that returns only what is used", "", NULL },
+	{ "itertools.cycle", TFMT_KIND_LIST, SAY_letgo_cycle_iterator, true, NULL },
+	{ "Queue", TFMT_KIND_DEQUE, SAY_letgo_queue, true, NULL },
+	{ "LogRecord", TFMT_KIND_TUPLE, SAY_letgo_log_record, false, NULL },
+	{ "MagicMock", TFMT_KIND_LIST, SAY_letgo_mock, true, NULL },
+	{ "WeakKeyDictionary", TFMT_KIND_DICT, SAY_letgo_weak_keys, true, NULL },
+	{ "itertools._tee", TFMT_KIND_OTHER, SAY_letgo_tee, true, NULL },
+	{ "ExitStack", TFMT_KIND_DEQUE, SAY_letgo_exit_stack, true, NULL },
+	{ "AsyncExitStack", TFMT_KIND_DEQUE, SAY_letgo_async_exit_stack, true, NULL },
+	{ FINALIZER, TFMT_KIND_DICT, SAY_letgo_finalizer, false, NULL },
+	{ "Timer", TFMT_KIND_OTHER, SAY_letgo_timer, false, NULL },
+	{ "TimerHandle", TFMT_KIND_OTHER, SAY_letgo_timer_handle, false, NULL },
+	{ "Future", TFMT_KIND_OTHER, SAY_letgo_results_of_map, false, RESULTS_OF_MAP },
+	{ "Future", TFMT_KIND_OTHER, SAY_letgo_future, false, NULL },
+	{ "_asyncio.Task", TFMT_KIND_GENERATOR, SAY_letgo_task, false, NULL },
+	{ "_asyncio.Task", TFMT_KIND_OTHER, SAY_letgo_task_result, false, NULL },
 };
-
-/* Of a method that C code is to call: the method has its object, and all that this has. */
-#define METHOD_GIVEN                                                                                                             \
-	"registering (atexit.register() or the like) a function of only the values that it needs in place of the method, or "    \
-	"unregistering it once it is not wanted"
 
 /*
  * Is the step an object of the class, or the class itself, by its name or as that of the object before it? Those that are written in C
@@ -202,19 +188,14 @@ bool letgo_is_of_methods(const struct namegroup *g)
 	return g->is_named && g->named.name.of_method;
 }
 
-const char *letgo_of_owner(char *buf, size_t size, const struct namegroup *g)
+struct said letgo_of_owner(const struct namegroup *g)
 {
 	struct objectname n;
 	const struct owner *o = g->is_named ? find_owner(&n, &g->named) : NULL;
 
-	if (!o && !letgo_is_of_methods(g))
-		return NULL;
-	if (!o) {
-		snprintf(buf, size, "%s", METHOD_GIVEN);
-		return buf;
-	}
-	snprintf(buf, size, "%s%s%s", o->before, o->is_named ? n.text : "", o->after);
-	return buf;
+	if (o)
+		return said_of(o->says, (struct fact[]){ fact_if(o->is_named, fact_name("name", n.text)) }, 1);
+	return letgo_is_of_methods(g) ? SAID(letgo_method, NO_FACTS) : SAID_NOTHING;
 }
 
 const char *letgo_owner_class(const struct namegroup *g)
@@ -225,47 +206,47 @@ const char *letgo_owner_class(const struct namegroup *g)
 	return o ? o->class_name : NULL;
 }
 
-const char *letgo_of_finalizer(const struct named *named)
+struct said letgo_of_finalizer(const struct named *named)
 {
 	struct objectname n;
 	const struct owner *o = find_owner(&n, named);
 
-	return o && !strcmp(o->class_name, FINALIZER) ? o->before : NULL;
+	return o && o->says == SAY_letgo_finalizer ? SAID(letgo_finalizer, NO_FACTS) : SAID_NOTHING;
 }
 
-static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, const struct keeper *k, bool of_graph)
+static struct said let_go_of(const struct namegroup *g, const struct keeper *k, bool of_graph)
 {
+	struct said of_owner = letgo_of_owner(g);
+	const char *name = k->name.text;
 	struct keeper container;
 
-	if (letgo_of_owner(buf, size, g))
-		return buf;
-	if (keeper_is_lru_cache(k)) {
-		snprintf(buf, size, "%s.cache_clear()%s", k->name.text, k->has_bound ? " or a smaller maxsize" : " or a maxsize");
-		return is_code(k->name.text) ? buf : NULL;
-	}
+	if (of_owner.sentence != SAY_nothing)
+		return of_owner;
+	if (keeper_is_lru_cache(k))
+		return is_code(name) ? SAID(letgo_lru_cache, fact_name("name", name), fact_flag("has_bound", k->has_bound),
+					    fact_flag("has_none", !k->has_bound)) :
+				       SAID_NOTHING;
 	if (groupkeeper_growing(&container, g) && k->kind != TFMT_KIND_AUTOGRAD)
 		k = &container;
 	/* Each has a few of them, and is one of many in another. */
 	else if (keeper_has_entries(k) && 2 * k->length < g->blocks && groupkeeper_container(&container, g))
 		k = &container;
 	if (keeper_has_entries(k) && namegroup_is_shared(g)) /* something else holds the same tensors */
-		return NULL;
+		return SAID_NOTHING;
 	if (keeper_has_entries(k))
-		return let_go_of_entries(buf, size, g, k, entry_of(g, of_graph));
+		return let_go_of_entries(g, k, entry_of(g, of_graph));
 	if (groupkeeper_container(&container, g))
-		return let_go_of_entries(buf, size, g, &container,
+		return let_go_of_entries(g, &container,
 					 k->kind == TFMT_KIND_AUTOGRAD ? ENTRY_DETACHED :
 					 namegroup_is_of_views(g)      ? ENTRY_COPIED :
 									 ENTRY_PLAIN);
 	if (of_graph)
-		return let_go_of_graph(buf, size, g);
-	if (!keeper_is_variable(k) || g->blocks != 1 || !is_code(k->name.text))
-		return NULL;
+		return let_go_of_graph(g);
+	if (!keeper_is_variable(k) || g->blocks != 1 || !is_code(name))
+		return SAID_NOTHING;
 	if (namegroup_is_of_views(g))
-		snprintf(buf, size, "x.clone() in %s in place of x, a view of more", k->name.text);
-	else
-		snprintf(buf, size, "del %s", k->name.text);
-	return buf;
+		return SAID(letgo_put, fact_name("name", name), fact_name("value", "x.clone()"), fact_flag("is_view", true));
+	return SAID(letgo_del, fact_name("name", name));
 }
 
 bool letgo_is_hook(struct hookname *h, const struct namegroup *g)
@@ -273,36 +254,31 @@ bool letgo_is_hook(struct hookname *h, const struct namegroup *g)
 	return g->is_named && !namegroup_is_shared(g) && hookname_find(h, g->named.census->census, g->named.object);
 }
 
-/* Appended to what else would let go. Of a list that several hooks have, the census tells one. */
-static const char *let_go_of_hook(char *buf, size_t size, const char *other, const struct hookname *h, bool is_one)
+/* Added to what else would let go. Of a list that several hooks have, the census tells one. */
+static struct said let_go_of_hook(struct said other, const struct hookname *h, bool is_one)
 {
 	const char *name = is_one ? h->of.text : h->of.pattern;
-	char call[OBJECTNAME_MAX + 64];
-	size_t len = other ? strlen(other) : 0;
+	char call[OBJECTNAME_MAX + 64], text[SENTENCE_MAX];
+	struct fact also = fact_if(other.sentence != SAY_nothing, fact_name("other", sentence_text(text, &other)));
 
 	if (!*name || strpbrk(name, "<( "))
 		return other;
-	if (h->call)
-		snprintf(call, sizeof(call), "%s.%s()", name, h->call);
-	else
-		snprintf(call, sizeof(call), "registering the hook of %s", name);
-	snprintf(buf + len, size - len, "%shandle.remove(), of %s handle that %s returned%s", other ? ", or " : "",
-		 is_one ? "the" : "each", call, is_one ? ", and of other hooks that hold the same" : "");
-	return buf;
+	if (!h->call)
+		return is_one ? SAID(letgo_hook_of, also, fact_name("name", name)) : SAID(letgo_hooks_of, also, fact_name("name", name));
+	snprintf(call, sizeof(call), "%s.%s()", name, h->call);
+	return is_one ? SAID(letgo_hook, also, fact_name("call", call)) : SAID(letgo_hooks, also, fact_name("call", call));
 }
 
 /* An exception in a container, or in a variable; else it is being handled. */
-static const char *let_go_of_exception(char *buf, size_t size, const struct namegroup *g, const struct keeper *k)
+static struct said let_go_of_exception(const struct namegroup *g, const struct keeper *k)
 {
 	struct keeper container;
 
 	if (groupkeeper_around(&container, g, TFMT_KIND_EXCEPTION) && is_code(groupkeeper_name(g, &container.name)))
-		snprintf(buf, size, "%s.clear(), or str(error) in it in place of the error", groupkeeper_name(g, &container.name));
-	else if (k->kind == TFMT_KIND_EXCEPTION && is_code(k->name.text))
-		snprintf(buf, size, "del %s", k->name.text);
-	else
-		snprintf(buf, size, "the end of the except block");
-	return buf;
+		return SAID(letgo_exceptions, fact_name("name", groupkeeper_name(g, &container.name)));
+	if (k->kind == TFMT_KIND_EXCEPTION && is_code(k->name.text))
+		return SAID(letgo_del, fact_name("name", k->name.text));
+	return SAID(letgo_except_block, NO_FACTS);
 }
 
 /* The ctx is the node in autograd's graph. */
@@ -380,27 +356,25 @@ const char *letgo_chain_of_objects(struct objectname *first, const struct namegr
 	return NULL;
 }
 
-const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool of_graph)
+struct said letgo_said(const struct namegroup *g, bool of_graph)
 {
 	struct objectname optimizer, first;
 	struct hookname hook;
 	struct keeper k, next, state;
-	const char *text, *attribute, *variable;
+	const char *attribute, *variable;
+	char link[OBJECTNAME_MAX + 8];
+	struct said said;
 
 	if (!groupkeeper_nearest(&k, &next, g))
-		return NULL;
+		return SAID_NOTHING;
 	if (namegroup_has_others(g)) /* they have other names; of several hooks all are to be removed */
-		return !g->has_unhooked && letgo_is_hook(&hook, g) ? let_go_of_hook(buf, size, NULL, &hook, false) : NULL;
+		return !g->has_unhooked && letgo_is_hook(&hook, g) ? let_go_of_hook(SAID_NOTHING, &hook, false) : SAID_NOTHING;
 	switch (g->named.name.root) {
 	case ROOT_CYCLE:
 		attribute = letgo_ctx_attribute(g);
-		if (attribute)
-			snprintf(buf, size, "ctx.save_for_backward(...) in place of ctx.%s = ...", attribute);
-		else
-			snprintf(buf, size, "gc.collect(), or a weakref for one of the references");
-		return buf;
+		return attribute ? SAID(letgo_ctx, fact_name("attribute", attribute)) : SAID(letgo_cycle, NO_FACTS);
 	case ROOT_EXCEPTION:
-		return let_go_of_exception(buf, size, g, &k);
+		return let_go_of_exception(g, &k);
 	case ROOT_LOCAL:
 	case ROOT_GLOBAL:
 	case ROOT_CLASS:
@@ -410,32 +384,26 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool o
 		variable = letgo_chain_of_functions(g);
 		if (!variable)
 			break;
-		snprintf(buf, size, "a function that does not keep the one it replaces (in its variable %s)", variable);
-		return buf;
+		return SAID(letgo_replaced, fact_name("variable", variable));
 	default:
-		return letgo_of_owner(buf, size, g);
+		return letgo_of_owner(g);
 	}
 	attribute = letgo_chain_of_objects(&first, g);
 	if (attribute) {
-		snprintf(buf, size, "%s%s = None once it is not needed", is_code(first.text) ? "" : "x.", is_code(first.text) ? first.text : attribute);
-		return buf;
+		snprintf(link, sizeof(link), "%s%s", is_code(first.text) ? "" : "x.", is_code(first.text) ? first.text : attribute);
+		return SAID(letgo_link, fact_name("name", link));
 	}
-	if (is_only_of_optimizer(&state, g) && is_code(state.name.text)) {
-		snprintf(buf, size, "%s.pop(x), of each x that it no longer updates", state.name.text);
-		return buf;
-	}
-	if (g->named.use == USE_PARAMETER && letgo_group_owner(&optimizer, &g->named)) {
-		snprintf(buf, size, "del of each group in %s.param_groups that no model uses, and state.pop(p) of its parameters p",
-			 optimizer.text);
-		return buf;
-	}
+	if (is_only_of_optimizer(&state, g) && is_code(state.name.text))
+		return SAID(letgo_state, fact_name("name", state.name.text));
+	if (g->named.use == USE_PARAMETER && letgo_group_owner(&optimizer, &g->named))
+		return SAID(letgo_groups, fact_name("optimizer", optimizer.text));
 	/* Of a model's all is needed, but for the graph of a running average. */
 	if (g->named.use != USE_UNKNOWN && !(of_graph && g->named.use == USE_BUFFER))
-		return NULL;
+		return SAID_NOTHING;
 	if (k.kind == TFMT_KIND_TUPLE && keeper_is_lru_cache(&next)) /* what a function has returned */
 		k = next;
-	text = is_in_reach(&g->named.name) ? let_go_of(buf, size, g, &k, of_graph) : letgo_of_owner(buf, size, g);
+	said = is_in_reach(&g->named.name) ? let_go_of(g, &k, of_graph) : letgo_of_owner(g);
 	if (!letgo_is_hook(&hook, g))
-		return text;
-	return let_go_of_hook(buf, size, text, &hook, g->blocks == 1 || (keeper_has_entries(&k) && 2 * k.length >= g->blocks));
+		return said;
+	return let_go_of_hook(said, &hook, g->blocks == 1 || (keeper_has_entries(&k) && 2 * k.length >= g->blocks));
 }

@@ -3,17 +3,18 @@
 #ifndef VT_LETGO_H
 #define VT_LETGO_H
 
+#include "analyzer/findings/said.h"
 #include "analyzer/names/hookname.h"
 #include "analyzer/names/namegroups.h"
 
 /*
  * "history.clear()", "losses.append(x.detach()) in place of x": as it would stand in the program; of a hook with words that say
- * which handle it is. of_graph: it is the graph that is to go, not the tensors. Returns buf; NULL: nothing is certain to do it.
+ * which handle it is. of_graph: it is the graph that is to go, not the tensors. SAY_nothing: nothing is certain to do it.
  */
-const char *letgo_text(char *buf, size_t size, const struct namegroup *g, bool of_graph);
+struct said letgo_said(const struct namegroup *g, bool of_graph);
 
 /* The same of containers that are no more than a part of what the program knows: a queue's, an iterator's. */
-const char *letgo_of_owner(char *buf, size_t size, const struct namegroup *g);
+struct said letgo_of_owner(const struct namegroup *g);
 
 /*
  * Functions of which each has the one before it in a variable of its closure, as handlers of a signal that call what they replace:
@@ -30,8 +31,8 @@ const char *letgo_chain_of_objects(struct objectname *first, const struct namegr
 /* Its class: "TimerHandle". NULL: it is in no such container. */
 const char *letgo_owner_class(const struct namegroup *g);
 
-/* The same of an object that weakref.finalize() alone leads to: nothing of the program refers to it any more. NULL: it is another's. */
-const char *letgo_of_finalizer(const struct named *named);
+/* The same of an object that weakref.finalize() alone leads to: nothing of the program refers to it any more. SAY_nothing: it is another's. */
+struct said letgo_of_finalizer(const struct named *named);
 
 /* What keeps it for an iterator that has yet to take it: "itertools.tee()"; NULL: nothing that is known to. */
 const char *letgo_waiting(const struct namegroup *g);

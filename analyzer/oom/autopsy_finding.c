@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/heap.h"
+#include "analyzer/findings/sentence.h"
 #include "analyzer/names/groupkeeper.h"
 #include "analyzer/names/letgo.h"
 #include "analyzer/purpose/namedblocks.h"
@@ -68,13 +69,14 @@ static bool has_a_line(const struct autopsy_finding *f)
 static void advise_generators(struct autopsy_finding *f)
 {
 	const struct namegroup *g = f->named;
-	char code[OBJECTNAME_MAX];
+	struct said let_go = letgo_of_owner(g);
+	char code[SENTENCE_MAX];
 	struct suspended s;
 	struct keeper around;
 	bool is_variable;
 
-	if (letgo_of_owner(code, sizeof(code), g)) {
-		autopsy_advise_first(f, SAID(let_go_advice, fact_name("code", code), fact_if(f->has_site, fact_site("site", &f->site)),
+	if (let_go.sentence != SAY_nothing) {
+		autopsy_advise_first(f, SAID(let_go_advice, fact_name("code", sentence_text(code, &let_go)), fact_if(f->has_site, fact_site("site", &f->site)),
 					     fact_bytes("bytes", g->bytes)));
 	} else if (groupkeeper_around(&around, g, TFMT_KIND_GENERATOR)) {
 		is_variable = suspended_find(&s, &g->named) && s.function && !strcmp(s.variable, g->named.name.text);
@@ -98,11 +100,11 @@ static void say_views(struct autopsy_finding *f)
 
 void autopsy_let_go(struct autopsy_finding *f)
 {
-	char code[OBJECTNAME_MAX];
+	char code[SENTENCE_MAX];
 	struct keeper k, next;
 	const struct objectname *n = &k.name;
 	struct hookname hook;
-	struct said said;
+	struct said said, let_go;
 	bool has_hook, has_place, is_called, evaluates, makes_graphs;
 	bool frees_all; /* and what it was computed of */
 	uint64_t bytes;
@@ -113,11 +115,14 @@ void autopsy_let_go(struct autopsy_finding *f)
 		advise_generators(f);
 		return;
 	}
-	if (!f->named || !has_a_line(f) ||
-	    !letgo_text(code, sizeof(code), f->named, f->verdict == VERDICT_GRAPH_RETENTION) || !groupkeeper_nearest(&k, &next, f->named))
+	if (!f->named || !has_a_line(f) || !groupkeeper_nearest(&k, &next, f->named))
 		return;
+	let_go = letgo_said(f->named, f->verdict == VERDICT_GRAPH_RETENTION);
+	if (let_go.sentence == SAY_nothing)
+		return;
+	sentence_text(code, &let_go);
 	/* In the same container, which is not to be cleared: its name is added to what is said. */
-	if (f->has_some_in_use && !letgo_of_owner(code, sizeof(code), f->named)) {
+	if (f->has_some_in_use && letgo_of_owner(f->named).sentence == SAY_nothing) {
 		f->advice[0] = SAID(calls_keep_some_advice, fact_name("holder", groupkeeper_name(f->named, &k.name)),
 				    fact_bytes("bytes", f->bytes));
 		return;

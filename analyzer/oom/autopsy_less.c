@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/heap.h"
+#include "analyzer/findings/sentence.h"
 #include "analyzer/names/groupkeeper.h"
 #include "analyzer/names/letgo.h"
 #include "analyzer/names/objectway.h"
@@ -250,20 +251,16 @@ static bool find_line_keeper(struct keeper *k, const struct namegroup *g)
 	return true;
 }
 
-/* In words: a container or a generator, which a census has seen; NULL: nothing is known to keep them. */
-static const char *keeper_of_line(char *buf, size_t size, const struct namegroup *g)
+/* A container or a generator, which a census has seen; SAY_nothing: SAID_NOTHING is known to keep them. */
+static struct said keeper_of_line(const struct namegroup *g)
 {
 	struct keeper k;
 
 	if (!find_line_keeper(&k, g) || keeper_is_variable(&k))
-		return NULL;
+		return SAID_NOTHING;
 	if (k.name.root == ROOT_GENERATOR)
-		snprintf(buf, size, "kept by the generator %s()", k.name.function ? k.name.function : "?");
-	else if (*k.name.text)
-		snprintf(buf, size, "kept by %s", groupkeeper_name(g, &k.name));
-	else
-		return NULL;
-	return buf;
+		return SAID(kept_by_generator, fact_name("function", k.name.function ? k.name.function : "?"));
+	return *k.name.text ? SAID(kept_by, fact_name("keeper", groupkeeper_name(g, &k.name))) : SAID_NOTHING;
 }
 
 /* What a place has of no graph, as backward needs the rest. */
@@ -316,15 +313,18 @@ static void advise_keeper(const struct autopsy *a, struct autopsy_finding *f)
 	const struct namegroup *g = place->named;
 	struct fact each = fact_bytes("each", place->bytes / place->blocks);
 	struct objectname by_tensors;
-	char code[OBJECTNAME_MAX];
+	struct said let_go = letgo_chain_of_objects(NULL, g) ? letgo_said(g, false) : SAID_NOTHING;
+	char code[SENTENCE_MAX];
 	struct keeper k;
 	bool is_known = find_line_keeper(&k, g);
 
+	if (let_go.sentence == SAY_nothing)
+		let_go = letgo_of_owner(g);
 	if (letgo_keyed_by_tensors(&by_tensors, g)) {
 		autopsy_evidence_first(f, SAID(keyed_by_tensors, fact_name("holder", by_tensors.text)));
 		autopsy_advise_first(f, SAID(keyed_by_tensors_advice, fact_name("holder", by_tensors.text), fact_bytes("bytes", g->bytes)));
-	} else if ((letgo_chain_of_objects(NULL, g) && letgo_text(code, sizeof(code), g, false)) || letgo_of_owner(code, sizeof(code), g)) {
-		autopsy_advise_first(f, SAID(let_go_advice, fact_name("code", code), fact_site("site", &f->site), fact_bytes("bytes", g->bytes)));
+	} else if (let_go.sentence != SAY_nothing) {
+		autopsy_advise_first(f, SAID(let_go_advice, fact_name("code", sentence_text(code, &let_go)), fact_site("site", &f->site), fact_bytes("bytes", g->bytes)));
 	} else {
 		autopsy_advise_first(f, SAID(line_has_most_advice, each));
 		if (is_known && (k.kind == TFMT_KIND_DICT || k.kind == TFMT_KIND_SET))
@@ -335,9 +335,10 @@ static void advise_keeper(const struct autopsy *a, struct autopsy_finding *f)
 void autopsy_say_line(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct autopsy_place *place = a->nr_places ? &a->place[0] : NULL;
-	char keeper[OBJECTNAME_MAX + 32];
+	char keeper[SENTENCE_MAX];
 	struct keeper bounded;
-	const char *kept;
+	struct said keeps;
+	bool is_kept;
 
 	if (!place || place->blocks < OUTPUTS_MIN || 2 * bytes_of_no_graph(a, 0) < a->failure->allocated ||
 	    !moment_is_passing(a->categories.block[place->largest].category))
@@ -346,14 +347,15 @@ void autopsy_say_line(const struct autopsy *a, struct autopsy_finding *f)
 		return;
 	if (say_in_flight(a, f))
 		return;
-	kept = keeper_of_line(keeper, sizeof(keeper), place->named);
+	keeps = keeper_of_line(place->named);
+	is_kept = keeps.sentence != SAY_nothing;
 	f->bytes = place->bytes;
 	autopsy_at_place(a, f, 0);
-	f->has_holder = kept != NULL;
-	autopsy_say(f, SAID(line_has_most, fact_count("tensors", place->blocks), fact_if(kept, fact_name("keeper", kept)),
+	f->has_holder = is_kept;
+	autopsy_say(f, SAID(line_has_most, fact_count("tensors", place->blocks), fact_if(is_kept, fact_name("keeper", sentence_text(keeper, &keeps))),
 			    fact_bytes("bytes", place->bytes), fact_bytes("allocated", a->failure->allocated),
 			    fact_bytes("asked", a->failure->asked)));
-	if (kept)
+	if (is_kept)
 		advise_keeper(a, f);
 	else
 		autopsy_advise_first(f, SAID(line_has_most_advice, fact_bytes("each", place->bytes / place->blocks)));

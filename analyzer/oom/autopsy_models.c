@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "analyzer/base/heap.h"
+#include "analyzer/findings/sentence.h"
 #include "analyzer/names/letgo.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
@@ -260,20 +261,21 @@ bool autopsy_is_kept_by_finalizer(const struct autopsy *a, struct autopsy_findin
 {
 	struct model *model = heap_alloc(a->categories.nr_blocks + 1, sizeof(*model));
 	size_t nr = a->device->process->names ? find_models(model, a) : 0, nr_kept = 0;
-	const char *code = NULL;
+	struct said let_go = { .sentence = SAY_nothing };
+	char code[SENTENCE_MAX];
 	size_t latest = 0;
 	uint64_t bytes = 0;
 	bool applies;
 
 	for (size_t i = 0; i < nr; i++) {
 		struct named named;
-		const char *of = NULL;
+		struct said of = { .sentence = SAY_nothing };
 
 		if (namedblocks_name(&named, a->device->process, &a->categories.block[model[i].largest].life, LIVES_OOM))
 			of = letgo_of_finalizer(&named);
-		if (!of)
+		if (of.sentence == SAY_nothing)
 			continue;
-		code = of;
+		let_go = of;
 		latest = model[i].largest;
 		bytes += model[i].bytes;
 		nr_kept++;
@@ -285,7 +287,7 @@ bool autopsy_is_kept_by_finalizer(const struct autopsy *a, struct autopsy_findin
 		f->certainty = CERTAINTY_PROVEN;
 		autopsy_at_making(a, f, latest);
 		autopsy_say(f, SAID(models_of_finalizer, fact_bytes("bytes", bytes), fact_count("models", nr_kept)));
-		autopsy_advise(f, SAID(let_go_advice, fact_name("code", code), fact_if(f->has_caller, fact_site("site", &f->caller)),
+		autopsy_advise(f, SAID(let_go_advice, fact_name("code", sentence_text(code, &let_go)), fact_if(f->has_caller, fact_site("site", &f->caller)),
 				       fact_bytes("bytes", bytes)));
 	}
 	free(model);

@@ -113,9 +113,8 @@ static void say_end(const struct autopsy *a, struct autopsy_finding *f)
 static bool may_be_meant(const struct autopsy *a, size_t place)
 {
 	const struct namegroup *g = a->place[place].named;
-	char code[OBJECTNAME_MAX];
 
-	return !g || (!namegroup_is_of_views(g) && !letgo_of_owner(code, sizeof(code), g));
+	return !g || (!namegroup_is_of_views(g) && letgo_of_owner(g).sentence == SAY_nothing);
 }
 
 /* Of a line that lets go of others: what has outlived all of those. */
@@ -428,15 +427,13 @@ static bool is_kept_by_chain(const struct autopsy *a, struct autopsy_finding *f,
  */
 static bool is_kept_by_views(const struct autopsy *a, struct autopsy_finding *f, const struct namegroup *g)
 {
-	char code[OBJECTNAME_MAX];
-
 	if (!namegroup_is_of_views(g) || g->blocks < OUTPUTS_MIN || a->failure->nr_begun || a->nr_findings ||
 	    2 * g->unseen_bytes < a->failure->allocated + a->failure->asked)
 		return false;
 	f->bytes = a->place[0].bytes;
 	autopsy_at_place(a, f, 0);
 	autopsy_say(f, SAID(views_keep, fact_bytes("bytes", g->bytes), fact_count("tensors", g->blocks), fact_bytes("seen", g->bytes - g->unseen_bytes)));
-	if (!letgo_text(code, sizeof(code), g, false)) /* else it is said where to copy them */
+	if (letgo_said(g, false).sentence == SAY_nothing) /* else it is said where to copy them */
 		autopsy_advise(f, SAID(views_keep_advice, fact_bytes("bytes", g->unseen_bytes)));
 	return true;
 }

@@ -8,7 +8,7 @@
 #include "analyzer/base/human.h"
 #include "analyzer/pages/print_oom.h"
 #include "analyzer/pages/print_recording.h"
-#include "analyzer/pages/saidjson.h"
+#include "analyzer/pages/print_said.h"
 
 #define TITLE_MAX 54 /* indented and with its figure, a line of the screen */
 

@@ -14,7 +14,7 @@
 #include "analyzer/pages/print_oom.h"
 #include "analyzer/pages/print_parts.h"
 #include "analyzer/pages/print_recording.h"
-#include "analyzer/pages/saidjson.h"
+#include "analyzer/pages/print_said.h"
 
 #define SITE_MAX 512
 #define LISTED_MAX 100 /* in JSON */
@@ -227,20 +227,23 @@ static unsigned print_module_line(struct emit *e, const struct autopsy *a)
 static void print_step(struct emit *e, const struct autopsy *a)
 {
 	const struct lives *lives = a->device->process->lives;
-	char now[HUMAN_MAX], change[HUMAN_MAX];
+	char text[HUMAN_MAX], sentence[SENTENCE_MAX];
 	uint64_t bytes, before;
+	struct fact change;
+	struct said said;
 
 	if (a->step < 3 || !lives_step_bytes(lives, a->device->ordinal, a->step - 1, &bytes) ||
 	    !lives_step_bytes(lives, a->device->ordinal, a->step - 2, &before))
 		return;
-	emit_text(e, "Step %" PRIu32 " began with %s allocated, %s against the step before.", a->step,
-		  human_bytes(now, bytes), human_bytes_delta(change, (int64_t)(bytes - before)));
+	change = fact_as(fact_signed_bytes("change", (int64_t)(bytes - before)), human_bytes_delta(text, (int64_t)(bytes - before)));
+	said = SAID(step_began_with, fact_step("step", a->step), fact_bytes("bytes", bytes), change);
+	emit_text(e, "%s", sentence_text(sentence, &said));
 }
 
 unsigned print_autopsy_brief(struct emit *e, const struct autopsy *a)
 {
 	const struct autopsy_finding *f = a->finding;
-	char size[HUMAN_MAX], where[SITE_MAX] = "", caller[SITE_MAX] = "", text[SENTENCE_MAX + SITE_MAX];
+	char where[SITE_MAX], caller[SITE_MAX];
 
 	if (!a->nr_findings)
 		return 0;
@@ -248,17 +251,10 @@ unsigned print_autopsy_brief(struct emit *e, const struct autopsy *a)
 		narrow_site_text(where, sizeof(where), &f->site);
 	if (f->has_caller)
 		narrow_site_text(caller, sizeof(caller), &f->caller);
-	snprintf(text, sizeof(text), "Cause: %s%s%s%s%s%s, %s.", certainty_word(f->certainty), verdict_name(f->verdict), *where ? " at " : "", where,
-		 *caller ? ", called at " : "", caller, human_bytes(size, f->bytes));
-	return print_wrapped(e, "", "  ", text);
-}
-
-/* As print_wrapped(); nothing where nothing is said. */
-static unsigned print_said(struct emit *e, const char *lead, const char *indent, const struct said *s)
-{
-	char text[SENTENCE_MAX];
-
-	return s->sentence == SAY_nothing ? 0 : print_wrapped(e, lead, indent, sentence_text(text, s));
+	return print_said(e, "", "  ", SAID(cause_in_brief, fact_name("certainty", certainty_word(f->certainty)),
+					    fact_name("verdict", verdict_name(f->verdict)),
+					    fact_if(f->has_site, fact_name("place", where)),
+					    fact_if(f->has_caller, fact_name("caller", caller)), fact_bytes("bytes", f->bytes)));
 }
 
 unsigned print_autopsy_action(struct emit *e, const struct autopsy *a)
@@ -267,7 +263,7 @@ unsigned print_autopsy_action(struct emit *e, const struct autopsy *a)
 
 	if (!a->nr_findings || autopsy_is_about_size(a))
 		return 0;
-	return print_said(e, "do: ", "    ", f->nr_advice ? &f->advice[0] : &f->smaller);
+	return print_said(e, "do: ", "    ", f->nr_advice ? f->advice[0] : f->smaller);
 }
 
 /* Is it about what is kept, and need not be? */
@@ -278,12 +274,11 @@ static bool is_kept(const struct autopsy_finding *f)
 }
 
 /* Who keeps it is a matter only of what could go: of what the program computes, its variables keep what they must. */
-static const char *name_text(char *buf, size_t size, const struct autopsy_finding *f)
+static struct said name_said(const struct autopsy_finding *f)
 {
 	if (f->kind == AUTOPSY_HELD || f->kind == AUTOPSY_WASTE)
-		return print_named(buf, size, f->named);
-	snprintf(buf, size, "named %s", namegroup_text(f->named));
-	return buf;
+		return named_said(f->named);
+	return SAID(named, fact_name("name", namegroup_text(f->named)));
 }
 
 /* With as much of its evidence as there is room for; returns how many lines there are, and without an e only counts them. */
@@ -303,13 +298,13 @@ static unsigned print_verdict(struct emit *e, const struct autopsy *a, unsigned 
 	if (f->has_caller)
 		lines += print_wrapped(e, "  called at ", "     ", site_text(where, sizeof(where), &f->caller));
 	if (f->named && !(f->named->is_named && f->named->named.name.root == ROOT_NATIVE)) /* saved for backward, mostly */
-		lines += print_wrapped(e, "  ", "     ", name_text(text, sizeof(text), f));
+		lines += print_said(e, "  ", "     ", name_said(f));
 	for (unsigned i = 0; i < f->nr_evidence; i++) {
-		if (lines + print_said(NULL, "- ", "  ", &f->evidence[i]) <= room)
-			lines += print_said(e, "- ", "  ", &f->evidence[i]);
+		if (lines + print_said(NULL, "- ", "  ", f->evidence[i]) <= room)
+			lines += print_said(e, "- ", "  ", f->evidence[i]);
 	}
-	if (lines + print_said(NULL, "- ", "  ", &f->certain_with) <= room)
-		lines += print_said(e, "- ", "  ", &f->certain_with);
+	if (lines + print_said(NULL, "- ", "  ", f->certain_with) <= room)
+		lines += print_said(e, "- ", "  ", f->certain_with);
 	return lines;
 }
 
@@ -338,7 +333,7 @@ static struct said put_off_by(const struct advices *advices)
 	const struct advice *first = &advices->advice[0];
 
 	if (!advices->nr || !first->puts_off_until)
-		return (struct said){ .sentence = SAY_nothing };
+		return SAID_NOTHING;
 	return SAID(puts_off, fact_bytes("saved", first->saved_bytes), fact_step("step", first->puts_off_until));
 }
 
@@ -372,7 +367,7 @@ static unsigned print_next(struct emit *e, const struct autopsy *a, const struct
 		for (unsigned k = 0; k < a->finding[i].nr_advice && shown < room; k++) {
 			if ((is_cured || i) && a->finding[i].advice[k].sentence == SAY_pieces_copy_advice)
 				continue;
-			lines += print_said(e, shown++ ? "      " : "next: ", "      ", &a->finding[i].advice[k]);
+			lines += print_said(e, shown++ ? "      " : "next: ", "      ", a->finding[i].advice[k]);
 			if (shown > 1 || !most)
 				continue;
 			brief = print_others(e, advices, "      ", most - shown, smaller);
@@ -382,8 +377,8 @@ static unsigned print_next(struct emit *e, const struct autopsy *a, const struct
 	}
 	put_off = put_off_by(advices);
 	if (puts_off && put_off.sentence != SAY_nothing)
-		lines += print_said(e, shown++ ? "      " : "next: ", "      ", &put_off);
-	return smaller ? lines + print_said(e, shown ? "      " : "next: ", "      ", smaller) : lines;
+		lines += print_said(e, shown++ ? "      " : "next: ", "      ", put_off);
+	return smaller ? lines + print_said(e, shown ? "      " : "next: ", "      ", *smaller) : lines;
 }
 
 static unsigned print_rest(struct emit *e, const struct autopsy *a, const struct advices *advices, bool puts_off, bool verbose)
@@ -391,9 +386,9 @@ static unsigned print_rest(struct emit *e, const struct autopsy *a, const struct
 	unsigned lines = print_next(e, a, advices, puts_off);
 
 	for (unsigned i = 1; i < a->nr_findings && (verbose || i == 1); i++)
-		lines += print_said(e, "also: ", "      ", &a->finding[i].sentence);
+		lines += print_said(e, "also: ", "      ", a->finding[i].sentence);
 	for (unsigned i = 0; i < a->nr_aside && verbose; i++)
-		lines += print_said(e, i ? "           " : "set aside: ", "             ", &a->aside[i]);
+		lines += print_said(e, i ? "           " : "set aside: ", "             ", a->aside[i]);
 	return lines;
 }
 
@@ -416,7 +411,7 @@ static void print_state(struct emit *e, const struct autopsy *a, bool with_modul
 /* Of a finding, why is known before how far something else would put it off: is there room for both? */
 static bool has_room_for_both(const struct autopsy *a, unsigned rest)
 {
-	unsigned first = a->nr_findings && a->finding->nr_evidence ? print_said(NULL, "- ", "  ", &a->finding->evidence[0]) : 0;
+	unsigned first = a->nr_findings && a->finding->nr_evidence ? print_said(NULL, "- ", "  ", a->finding->evidence[0]) : 0;
 
 	return !first || print_verdict(NULL, a, 0) + first + rest <= SCREEN_LINES;
 }
@@ -426,20 +421,23 @@ void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices
 	uint64_t nr_zeros = a->device ? replay_zero_answers(a->device->process) : 0;
 	unsigned state = 1 + (nr_zeros > 0) + STATE_LINES + behind, rest, room, top, part = 0;
 	bool puts_off = verbose || has_room_for_both(a, state + print_rest(NULL, a, advices, true, verbose));
-	char title[256], zeros[ZERO_TEXT_MAX];
+	char title[256], zeros[ZERO_TEXT_MAX], sentence[SENTENCE_MAX];
+	struct said headline, earlier;
 
 	rest = state + print_rest(NULL, a, advices, puts_off, verbose);
 	room = verbose ? UINT_MAX : rest < SCREEN_LINES ? SCREEN_LINES - rest : 0;
 
-	emit_heading(e, "Out of memory on %s",
-		     a->device ? print_device_title(title, sizeof(title), a->replay, a->device) : "the host");
+	headline = a->device ? SAID(out_of_memory_on, fact_name("device", print_device_title(title, sizeof(title), a->replay, a->device))) :
+			       SAID(out_of_memory_on_host, NO_FACTS);
+	emit_heading(e, "%s", sentence_text(sentence, &headline));
 	if (a->device && autopsy_is_about_size(a))
 		part = print_parts(NULL, a);
 	part = part + print_verdict(NULL, a, 0) <= room ? part : 0;
 	top = print_verdict(e, a, room - part);
 	room = top < room ? room - top : 0;
+	earlier = SAID(may_run_out_earlier, fact_if(nr_zeros, fact_name("zeros", print_zeros(zeros, "", nr_zeros))));
 	if (nr_zeros)
-		emit_heading(e, "  %s: a GPU may run out earlier.", print_zeros(zeros, "", nr_zeros));
+		emit_heading(e, "  %s", sentence_text(sentence, &earlier));
 	if (part)
 		part = print_parts(e, a);
 	if (a->device)
@@ -449,12 +447,10 @@ void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices
 
 void print_gone_on(struct emit *e, uint64_t nr)
 {
-	char count[HUMAN_MAX];
+	struct said said = nr == 1 ? SAID(gone_on_once, NO_FACTS) : SAID(gone_on_often, fact_many("requests", nr));
+	char sentence[SENTENCE_MAX];
 
-	if (nr == 1)
-		emit_heading(e, "1 request failed, and the program went on.");
-	else
-		emit_heading(e, "%s requests failed, and each time the program went on.", human_count(count, nr));
+	emit_heading(e, "%s", sentence_text(sentence, &said));
 }
 
 void print_failures(struct emit *e, const struct replay *m, const struct replay_device *d,

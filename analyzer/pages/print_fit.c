@@ -9,7 +9,7 @@
 #include "analyzer/base/human.h"
 #include "analyzer/pages/print_oom.h"
 #include "analyzer/pages/print_recording.h"
-#include "analyzer/pages/saidjson.h"
+#include "analyzer/pages/print_said.h"
 
 #define TEXT_MAX 1024
 

@@ -10,7 +10,7 @@
 #include "analyzer/findings/certainty.h"
 #include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_recording.h"
-#include "analyzer/pages/saidjson.h"
+#include "analyzer/pages/print_said.h"
 #include "analyzer/purpose/namedblocks.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/ui/print_wrapped.h"
@@ -113,7 +113,7 @@ static struct said verdict(const struct frag_view *v)
 	for (int i = 0; i < NR_FRAG_HARMS; i++)
 		if (is_finding(v, (enum frag_harm)i) && (i != FRAG_SEGMENT || !shows_stuck(v)))
 			return harm_said(v, (enum frag_harm)i);
-	return shows_stuck(v) ? stuck_said(v) : (struct said){ .sentence = SAY_nothing };
+	return shows_stuck(v) ? stuck_said(v) : SAID_NOTHING;
 }
 
 /* ---- blockers ----------------------------------------------------------------------------------- */
@@ -152,13 +152,12 @@ static bool name_of(struct namegroups *g, const struct frag_view *v, const struc
 static void print_blocker_name(struct emit *e, const struct frag_view *v, enum frag_when when)
 {
 	const struct blockers *b = &v->blockers[when];
-	char text[2 * OBJECTNAME_MAX];
 	struct namegroups g;
 
 	if (!b->nr_blockers)
 		return;
 	if (name_of(&g, v, &b->blocker[0], when))
-		print_wrapped(e, "  the first is ", "    ", print_named(text, sizeof(text), namegroups_most(&g)));
+		print_said(e, "  the first is ", "    ", named_said(namegroups_most(&g)));
 	namegroups_release(&g);
 }
 
@@ -217,7 +216,7 @@ static struct said expandable_advice(const struct frag_view *v)
 		return SAID(frag_expandable_fits, fact_bytes("kept", v->d->expandable_kept));
 	if (!frag_is_expandable(v->d) && (double)saved > FRAG_SAVED_SHARE * (double)p->reserved)
 		return SAID(frag_expandable_saves, fact_bytes("saved", saved));
-	return (struct said){ .sentence = SAY_nothing };
+	return SAID_NOTHING;
 }
 
 /* Of blocks that keep more than they are. */
@@ -229,7 +228,7 @@ static struct said blocker_advice(const struct frag_view *v, enum frag_when when
 	if (!b->nr_blockers || !b->blocker[0].known || b->blocker[0].of_pass ||
 	    b->blocker[0].kept_bytes < b->blocker[0].bytes ||
 	    (double)b->blocker[0].kept_bytes <= FRAG_SAVED_SHARE * (double)v->d->moment[when].figures.reserved)
-		return (struct said){ .sentence = SAY_nothing };
+		return SAID_NOTHING;
 	return SAID(frag_blocker_first, fact_bytes("bytes", b->blocker[0].bytes),
 		    fact_name("place", site_text(site, sizeof(site), &b->blocker[0])),
 		    fact_bytes("freed", b->blocker[0].kept_bytes));

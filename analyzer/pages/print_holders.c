@@ -10,6 +10,7 @@
 #include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_ranges.h"
 #include "analyzer/pages/print_recording.h"
+#include "analyzer/pages/print_said.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/stacks/element.h"
 #include "analyzer/stacks/framekind.h"
@@ -534,7 +535,7 @@ void print_holders_rows(struct emit *e, const struct replay *m, const struct hol
 		else if (!o->by_site)
 			stack_text(e, &stack, o);
 		if (holder->named && !o->by_site)
-			print_wrapped(e, "", "  ", print_named(text, sizeof(text), holder->named));
+			print_said(e, "", "  ", named_said(holder->named));
 		emit_row_end(e);
 	}
 	stack_release(&stack);

@@ -9,10 +9,11 @@
 #include "analyzer/base/human.h"
 #include "analyzer/names/groupkeeper.h"
 #include "analyzer/names/letgo.h"
+#include "analyzer/pages/print_said.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/category.h"
 
-#define PLACE_MAX 320
+#define PLACE_MAX 160 /* of a file and its line */
 #define LENGTHS_SHOWN 5 /* of a container that grows, the latest */
 
 _Static_assert(NR_CATEGORIES <= NAMEGROUPS_KINDS, "a group sums its bytes by category");
@@ -25,89 +26,72 @@ static const struct emit_column columns[] = {
 
 /* ---- keepers ------------------------------------------------------------------------------------ */
 
-/* "in main() at train.py:31", with a comma before; "" if nothing is known. Returns buf. */
-static const char *place_text(char buf[static PLACE_MAX], const struct objectname *n)
+/* "in main() at train.py:31"; SAY_nothing: nothing is known. */
+static struct said place_said(const struct objectname *n)
 {
-	static const char *const in[NR_ROOTS] = {
-		[ROOT_LOCAL] = "in",
-		[ROOT_CLOSURE] = "in the closure of",
-		[ROOT_DEFAULT] = "a default argument of",
-		[ROOT_GENERATOR] = "in the generator",
-		[ROOT_EXCEPTION] = "held by an exception's traceback in",
+	static const enum sentence in[NR_ROOTS] = {
+		[ROOT_LOCAL] = SAY_place_local,		  [ROOT_CLOSURE] = SAY_place_closure,
+		[ROOT_DEFAULT] = SAY_place_default,	  [ROOT_GENERATOR] = SAY_place_generator,
+		[ROOT_EXCEPTION] = SAY_place_traceback,
 	};
-	static const char *const without[NR_ROOTS] = {
-		[ROOT_GLOBAL] = ", a global variable", [ROOT_CLASS] = ", an attribute of a class",
-		[ROOT_EXCEPTION] = ", held by an exception", [ROOT_THREAD] = ", data of a thread",
-		[ROOT_CLOSURE] = ", in a closure", [ROOT_DEFAULT] = ", a default argument",
-		[ROOT_GENERATOR] = ", in a generator", [ROOT_LOCAL] = ", a local variable",
+	static const enum sentence without[NR_ROOTS] = {
+		[ROOT_GLOBAL] = SAY_place_is_global,	     [ROOT_CLASS] = SAY_place_is_of_class,
+		[ROOT_EXCEPTION] = SAY_place_is_of_exception, [ROOT_THREAD] = SAY_place_is_of_thread,
+		[ROOT_CLOSURE] = SAY_place_is_in_closure,     [ROOT_DEFAULT] = SAY_place_is_default,
+		[ROOT_GENERATOR] = SAY_place_is_in_generator, [ROOT_LOCAL] = SAY_place_is_local,
 	};
-	int len;
+	char at[PLACE_MAX];
 
-	if (!in[n->root] || !n->function) {
-		snprintf(buf, PLACE_MAX, "%s", without[n->root] ? without[n->root] : "");
-		return buf;
-	}
-	len = snprintf(buf, PLACE_MAX, ", %s %.100s()", in[n->root], n->function);
+	if (in[n->root] == SAY_nothing || !n->function)
+		return (struct said){ .sentence = without[n->root] };
 	if (n->file && n->line)
-		snprintf(buf + len, PLACE_MAX - (size_t)len, " at %.140s:%" PRIu32, print_short_path(n->file), n->line);
-	return buf;
+		snprintf(at, sizeof(at), "%.140s:%" PRIu32, print_short_path(n->file), n->line);
+	return said_of(in[n->root], (struct fact[]){ fact_name("function", n->function), fact_if(n->file && n->line, fact_name("line", at)) }, 2);
 }
 
-/* "52", "52 of at most 1,000" */
-static const char *entries_text(char *buf, size_t size, const struct keeper *k)
+/* The nearest that keeps it: a list of 200 entries, history, in main() at train.py:31. */
+static struct said keeper_said(const struct namegroup *g)
 {
-	char count[HUMAN_MAX], bound[HUMAN_MAX];
-
-	human_count(count, k->length);
-	if (k->has_bound)
-		snprintf(buf, size, "%s of at most %s", count, human_count(bound, k->bound));
-	else
-		snprintf(buf, size, "%s", count);
-	return buf;
-}
-
-const char *print_keeper(char *buf, size_t size, const struct namegroup *g)
-{
-	char place[PLACE_MAX], count[2 * HUMAN_MAX + 32];
 	struct keeper k, function, container;
+	struct fact keeper, place, kind, entries, bound;
+	char text[SENTENCE_MAX];
+	struct said where;
 
-	*buf = 0;
 	if (!groupkeeper_nearest(&k, &function, g))
-		return buf;
+		return SAID_NOTHING;
 	if ((groupkeeper_growing(&container, g) && strcmp(container.name.text, k.name.text)) ||
 	    ((!k.has_length || 2 * k.length < g->blocks) && groupkeeper_container(&container, g))) {
 		k = container;
 		function.kind = TFMT_KIND_OTHER;
 	}
-	place_text(place, &k.name);
+	where = place_said(&k.name);
 	if (k.name.root == ROOT_CLOSURE && !k.name.function && function.kind == TFMT_KIND_FUNCTION)
-		snprintf(place, sizeof(place), ", in the closure of %.200s", function.name.text);
+		where = SAID(place_closure_of, fact_name("function", function.name.text));
+	place = fact_if(where.sentence != SAY_nothing, fact_name("place", sentence_text(text, &where)));
+	keeper = fact_name("keeper", groupkeeper_name(g, &k.name));
+	kind = fact_name("kind", objectname_kind(k.kind));
+	entries = fact_many("entries", k.length);
+	bound = fact_if(k.has_bound, fact_many("bound", k.bound));
 	if (k.name.root == ROOT_CYCLE)
-		snprintf(buf, size, "kept by nothing: it waits for Python's collector");
-	else if (k.name.root == ROOT_NATIVE)
-		snprintf(buf, size, "kept by no object of Python's");
-	else if (k.name.root == ROOT_UNNAMED && *k.name.text != '(' && k.has_length)
-		snprintf(buf, size, "kept by a %s of %s without a name, such as one that a comprehension is making", objectname_kind(k.kind),
-			 entries_text(count, sizeof(count), &k));
-	else if (keeper_is_variable(&k))
-		snprintf(buf, size, "kept by %s%s", k.name.root == ROOT_LOCAL ? "a variable" : "itself", place);
-	else if (keeper_is_lru_cache(&k))
-		snprintf(buf, size, "kept by the cache of %s()%s%s%s", groupkeeper_name(g, &k.name), k.has_bound ? ", which has " : "",
-			 k.has_bound ? entries_text(count, sizeof(count), &k) : "", place);
-	else if (k.has_length)
-		snprintf(buf, size, "kept by %s, a %s of %s%s", groupkeeper_name(g, &k.name), objectname_kind(k.kind),
-			 entries_text(count, sizeof(count), &k), place);
-	else
-		snprintf(buf, size, "kept by %s%s", groupkeeper_name(g, &k.name), place);
-	return buf;
+		return SAID(keeper_is_none, NO_FACTS);
+	if (k.name.root == ROOT_NATIVE)
+		return SAID(keeper_is_native, NO_FACTS);
+	if (k.name.root == ROOT_UNNAMED && *k.name.text != '(' && k.has_length)
+		return SAID(keeper_has_no_name, kind, entries, bound);
+	if (keeper_is_variable(&k))
+		return k.name.root == ROOT_LOCAL ? SAID(keeper_is_variable, place) : SAID(keeper_is_itself, place);
+	if (keeper_is_lru_cache(&k))
+		return SAID(keeper_is_lru_cache, keeper, fact_if(k.has_bound, entries), bound, place);
+	return k.has_length ? SAID(keeper_has_entries, keeper, kind, entries, bound, place) : SAID(kept_by, keeper, place);
 }
 
 void json_let_go(struct emit *e, const struct namegroup *g, bool of_graph)
 {
-	char text[OBJECTNAME_MAX];
+	struct said let_go = emit_is_json(e) ? letgo_said(g, of_graph) : SAID_NOTHING;
+	char text[SENTENCE_MAX];
 
-	if (emit_is_json(e) && letgo_text(text, sizeof(text), g, of_graph))
-		emit_string(e, "let_go_by", NULL, text);
+	if (let_go.sentence != SAY_nothing)
+		emit_string(e, "let_go_by", NULL, sentence_text(text, &let_go));
 }
 
 /* How many entries the container that grows, or else the nearest keeper, had in the latest censuses; 0: nothing tells. */
@@ -120,22 +104,19 @@ static uint32_t lengths_of(uint64_t length[static LENGTHS_SHOWN], const struct n
 	return k.has_length ? names_lengths(names, &k, length, LENGTHS_SHOWN) : 0;
 }
 
-const char *print_lengths(char *buf, size_t size, const struct names *names, const struct namegroup *g)
+struct said lengths_said(const struct names *names, const struct namegroup *g)
 {
 	uint64_t length[LENGTHS_SHOWN];
 	uint32_t nr = lengths_of(length, names, g);
-	char count[HUMAN_MAX];
-	size_t n;
+	char text[LENGTHS_SHOWN * HUMAN_MAX + 32], count[HUMAN_MAX];
+	size_t n = 0;
 
 	if (nr < 2 || length[nr - 1] <= length[0])
-		return NULL;
-	n = (size_t)snprintf(buf, size, "from census to census it had ");
-	for (uint32_t i = 0; i < nr && n < size; i++)
-		n += (size_t)snprintf(buf + n, size - n, "%s%s", i == 0 ? "" : i + 1 == nr ? " and " : ", ",
+		return SAID_NOTHING;
+	for (uint32_t i = 0; i < nr && n < sizeof(text); i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", i == 0 ? "" : i + 1 == nr ? " and " : ", ",
 				      human_count(count, length[i]));
-	if (n < size)
-		snprintf(buf + n, size - n, " entries");
-	return buf;
+	return SAID(keeper_grew, fact_name("lengths", text));
 }
 
 void json_lengths(struct emit *e, const struct names *names, const struct namegroup *g)
@@ -205,23 +186,24 @@ static bool is_telling(const struct namegroup *g)
 	return g->is_named && g->named.use == USE_UNKNOWN;
 }
 
-const char *print_named(char *buf, size_t size, const struct namegroup *g)
+struct said named_said(const struct namegroup *g)
 {
-	char keeper[OBJECTNAME_MAX + PLACE_MAX + 64];
+	struct said keeper = is_telling(g) ? keeper_said(g) : SAID_NOTHING;
+	struct fact name = fact_name("name", namegroup_text(g));
+	char text[SENTENCE_MAX];
 
 	if (g->named.name.root == ROOT_CYCLE)
-		snprintf(buf, size, "%s: it waits for Python's collector", namegroup_text(g));
-	else if (is_telling(g))
-		snprintf(buf, size, "named %s, %s", namegroup_text(g), print_keeper(keeper, sizeof(keeper), g));
-	else
-		snprintf(buf, size, "named %s", namegroup_text(g));
-	return buf;
+		return SAID(named_in_cycle, name);
+	if (keeper.sentence == SAY_nothing)
+		return SAID(named, name);
+	return SAID(named_and_kept, name, fact_name("keeper", sentence_text(text, &keeper)));
 }
 
 static void group_row(struct emit *e, const struct namegroup *g, const struct print_names_options *o)
 {
 	const char *name = namegroup_text(g);
-	char text[OBJECTNAME_MAX + PLACE_MAX + 64];
+	char text[SENTENCE_MAX];
+	struct said keeper;
 
 	emit_row_begin(e);
 	emit_bytes(e, "bytes", NULL, g->bytes);
@@ -236,8 +218,10 @@ static void group_row(struct emit *e, const struct namegroup *g, const struct pr
 		emit_label(e, "name", NULL, "%s (and %" PRIu32 " other%s)", name, g->nr_others,
 			   g->nr_others == 1 ? "" : "s");
 	emit_uint(e, "other_names", NULL, g->nr_others);
-	if (is_telling(g) || (o->verbose && g->is_named))
-		emit_text(e, "%s", print_keeper(text, sizeof(text), g));
+	if (is_telling(g) || (o->verbose && g->is_named)) {
+		keeper = keeper_said(g);
+		emit_text(e, "%s", sentence_text(text, &keeper));
+	}
 	emit_row_end(e);
 }
 

@@ -3,6 +3,7 @@
 #ifndef VT_PRINT_NAMES_H
 #define VT_PRINT_NAMES_H
 
+#include "analyzer/findings/said.h"
 #include "analyzer/names/namegroups.h"
 #include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"
@@ -20,20 +21,17 @@ void print_names(struct emit *e, const struct replay_process *p, const struct na
 /* Members "name" and "keepers" of the object that is open; JSON alone. */
 void json_name(struct emit *e, const struct namegroup *g);
 
-/* "named self.history[*], kept by self.history, a list of 200, in ...": a name, with its keeper where that says more. Returns buf. */
-const char *print_named(char *buf, size_t size, const struct namegroup *g);
+/* "named self.history[*], kept by self.history, a list of 200, in ...": a name, with its keeper where that says more. */
+struct said named_said(const struct namegroup *g);
 
 /*
- * "from census to census it had 4, 51, 102 and 204 entries": how the nearest keeper grew. Returns buf; NULL: it did not, or
+ * "from census to census it had 4, 51, 102 and 204 entries": how the nearest keeper grew. SAY_nothing: it did not, or
  * only one census knows it. In JSON "keeper_lengths" of the object that is open.
  */
-const char *print_lengths(char *buf, size_t size, const struct names *names, const struct namegroup *g);
+struct said lengths_said(const struct names *names, const struct namegroup *g);
 void json_lengths(struct emit *e, const struct names *names, const struct namegroup *g);
 
 /* "let_go_by" (letgo.h) of the object that is open; JSON alone. */
 void json_let_go(struct emit *e, const struct namegroup *g, bool of_graph);
-
-/* "kept by a list of 200 entries: history, in main() at train.py:31": the nearest keeper. Returns buf. */
-const char *print_keeper(char *buf, size_t size, const struct namegroup *g);
 
 #endif

@@ -4,98 +4,103 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "analyzer/pages/print_oom_figures.h"
+#include "analyzer/pages/print_said.h"
 
-#define SENTENCE_MAX 400
 #define SENTENCES_MAX 8
 #define PAGE_LINES 24
+#define FIGURE_MAX 64
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- what is said ---------------------------------------------------------------------------- */
 
 struct sentences {
 	size_t nr;
-	char text[SENTENCES_MAX][SENTENCE_MAX];
+	struct said said[SENTENCES_MAX];
 };
 
-__attribute__((format(printf, 2, 3))) static void say(struct sentences *to, const char *format, ...)
+static void say(struct sentences *to, struct said said)
 {
-	va_list args;
-
-	if (to->nr == SENTENCES_MAX)
-		return;
-	va_start(args, format);
-	vsnprintf(to->text[to->nr++], SENTENCE_MAX, format, args);
-	va_end(args);
+	if (to->nr < SENTENCES_MAX)
+		to->said[to->nr++] = said;
 }
 
-/* Buffers for the figures of one sentence. */
-struct figures {
-	char a[32], b[32], c[32];
-	char range_a[64], range_b[64];
-};
+/* Bytes, shown as the text of the error has them. */
+static struct fact fact_figure(const char *key, struct oom_figure f)
+{
+	char text[32];
 
-#define FIG(field, figure) print_oom_figure(f.field, figure)
+	return fact_as(fact_signed_bytes(key, llround(fmax(-0x1p62, fmin(f.bytes, 0x1p62)))), print_oom_figure(text, f));
+}
+
+/* The same of a figure that was computed: between which two it lies. */
+static struct fact fact_range(const char *key, struct oom_figure f)
+{
+	char text[FIGURE_MAX];
+
+	return fact_as(fact_figure(key, f), print_oom_range(text, f));
+}
+
+/* "6.25%": with two decimals. */
+static struct fact fact_percent(const char *key, double share)
+{
+	char text[FIGURE_MAX];
+
+	snprintf(text, sizeof(text), "%.2f%%", 100 * share);
+	return fact_as(fact_share(key, share, 1), text);
+}
 
 static void say_largest_process(struct sentences *to, const struct oom_message *m, const struct oom_story *s)
 {
 	const struct oom_process *largest = NULL;
-	struct figures f;
 
 	for (size_t i = 0; i < m->nr_processes; i++)
 		if (&m->process[i] != s->self && m->process[i].used.bytes <= s->others.bytes &&
 		    (!largest || m->process[i].used.bytes > largest->used.bytes))
 			largest = &m->process[i];
 	if (largest)
-		say(to, "process %" PRIu64 " alone holds %s", largest->pid, FIG(a, largest->used));
+		say(to, SAID(text_largest_process, fact_count("pid", largest->pid), fact_figure("bytes", largest->used)));
+}
+
+static struct said too_big_said(const struct oom_message *m, const struct oom_story *s, const struct oom_reason *r)
+{
+	if (oom_surely_above(s->requested, m->capacity))
+		return SAID(text_beyond_gpu, fact_figure("asked", s->requested), fact_figure("capacity", m->capacity));
+	return SAID(text_too_big, fact_flag("is_open", s->nr_missing && !r->is_firm),
+		    fact_if(s->lacking.known, fact_figure("lacking", s->lacking)),
+		    fact_if(!s->lacking.known, fact_figure("least", s->least_lacking)), fact_figure("allocated", s->allocated),
+		    fact_if(m->capacity.known, fact_figure("capacity", m->capacity)));
 }
 
 static void say_verdict(struct sentences *to, const struct oom_message *m, const struct oom_story *s,
 			const struct oom_reason *r)
 {
-	struct figures f;
+	struct fact asked = fact_figure("asked", s->requested), unused = fact_figure("unused", s->unused);
+	struct fact free_bytes = fact_figure("free", s->free), lacking = fact_figure("lacking", s->lacking);
 
 	switch (r->verdict) {
 	case VERDICT_TOO_BIG:
-		if (oom_surely_above(s->requested, m->capacity))
-			say(to, "Plain too big: %s asked of a GPU that has %s.", FIG(a, s->requested),
-			    FIG(b, m->capacity));
-		else
-			say(to, "Plain too big%s: %s%s short. PyTorch's tensors hold %s%s%s.",
-			    s->nr_missing && !r->is_firm ? ", as far as the text goes" : "",
-			    s->lacking.known ? "" : "at least ",
-			    FIG(a, s->lacking.known ? s->lacking : s->least_lacking), FIG(b, s->allocated),
-			    m->capacity.known ? " of " : "", m->capacity.known ? FIG(c, m->capacity) : "");
+		say(to, too_big_said(m, s, r));
 		break;
 	case VERDICT_FRAGMENTATION:
-		if (s->unused.bytes >= s->requested.bytes)
-			say(to,
-			    "Fragmentation: %s reserved but unused would hold the %s asked, in no one piece.",
-			    FIG(a, s->unused), FIG(b, s->requested));
-		else
-			say(to, "Fragmentation: %s reserved but unused and %s free would hold the %s asked.",
-			    FIG(a, s->unused), FIG(b, s->free), FIG(c, s->requested));
+		say(to, s->unused.bytes >= s->requested.bytes ? SAID(text_in_pieces, unused, asked) :
+								SAID(text_in_pieces_with_free, unused, free_bytes, asked));
 		break;
 	case VERDICT_OTHER_PROCESS:
-		say(to, "Another process: others hold %s of this GPU; %s short.",
-		    FIG(a, s->others.known ? s->others : s->unlisted), FIG(b, s->lacking));
+		say(to, SAID(text_others_hold, fact_figure("held", s->others.known ? s->others : s->unlisted), lacking));
 		break;
 	case VERDICT_NON_TORCH:
-		say(to, "Not PyTorch: %s held outside %s; %s short.",
-		    FIG(a, s->own_outside.known ? s->own_outside : s->outside),
-		    s->own_outside.known ? "PyTorch by this process" : "this process's PyTorch",
-		    FIG(b, s->lacking));
+		say(to, s->own_outside.known ? SAID(text_own_outside, fact_figure("held", s->own_outside), lacking) :
+					       SAID(text_outside, fact_figure("held", s->outside), lacking));
 		break;
 	case VERDICT_USER_LIMIT:
-		say(to, "A limit that was set: %s allowed, %s of it reserved; the GPU had %s free.",
-		    FIG(a, m->allowed), FIG(b, s->reserved.known ? s->reserved : s->allocated),
-		    FIG(c, s->free));
+		say(to, SAID(text_limit, fact_figure("allowed", m->allowed),
+			     fact_figure("reserved", s->reserved.known ? s->reserved : s->allocated), free_bytes));
 		break;
 	case VERDICT_HOST_OOM:
-		say(to, "Host memory, not GPU memory: the CPU allocator had no %s.",
-		    s->requested.known ? FIG(a, s->requested) : "more");
+		say(to, s->requested.known ? SAID(text_host, asked) : SAID(text_host_more, NO_FACTS));
 		break;
 	default:
 		break;
@@ -106,50 +111,53 @@ static void say_verdict(struct sentences *to, const struct oom_message *m, const
 
 #define MISSING_TEXT_MAX 200
 
-static const char *missing_name(const struct oom_missing *missing)
+/* Returns buf. */
+static const char *missing_name(char buf[static SENTENCE_MAX], const struct oom_missing *missing)
 {
 	static const struct {
-		const char *figure, *words;
-	} names[] = { { "capacity", "how much memory the GPU has" },
-		      { "free", "how much was free" },
-		      { "allocated", "how much tensors held" },
-		      { "reserved", "how much PyTorch had reserved" } };
+		const char *figure;
+		enum sentence says;
+	} names[] = { { "capacity", SAY_missing_capacity },
+		      { "free", SAY_missing_free },
+		      { "allocated", SAY_missing_allocated },
+		      { "reserved", SAY_missing_reserved } };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(names[i].figure, missing->figure))
-			return names[i].words;
-	return missing->figure;
+			return sentence_text(buf, &(struct said){ .sentence = names[i].says });
+	snprintf(buf, SENTENCE_MAX, "%s", missing->figure);
+	return buf;
 }
 
 /* "how much was free and how much PyTorch had reserved" */
 static const char *missing_names(char buf[static MISSING_TEXT_MAX], const struct oom_story *s)
 {
+	char name[SENTENCE_MAX];
 	size_t n = 0;
 
-	for (size_t i = 0; i < s->nr_missing; i++) {
+	for (size_t i = 0; i < s->nr_missing && n < MISSING_TEXT_MAX; i++) {
 		const char *before = !i ? "" : i + 1 == s->nr_missing ? " and " : ", ";
 
-		n += (size_t)snprintf(buf + n, MISSING_TEXT_MAX - n, "%s%s", before,
-				      missing_name(&s->missing[i]));
+		n += (size_t)snprintf(buf + n, MISSING_TEXT_MAX - n, "%s%s", before, missing_name(name, &s->missing[i]));
 	}
 	return buf;
 }
 
-static const char *outcome_name(enum verdict verdict)
+static const char *outcome_name(char buf[static SENTENCE_MAX], enum verdict verdict)
 {
 	switch (verdict) {
 	case VERDICT_TOO_BIG:
-		return "plain too big";
+		return sentence_text(buf, &(struct said){ .sentence = SAY_outcome_too_big });
 	case VERDICT_FRAGMENTATION:
-		return "fragmentation";
+		return sentence_text(buf, &(struct said){ .sentence = SAY_outcome_fragmentation });
 	case VERDICT_OTHER_PROCESS:
-		return "another process";
+		return sentence_text(buf, &(struct said){ .sentence = SAY_outcome_others });
 	case VERDICT_NON_TORCH:
-		return "memory outside PyTorch";
+		return sentence_text(buf, &(struct said){ .sentence = SAY_outcome_outside });
 	case VERDICT_USER_LIMIT:
-		return "the limit that was set";
+		return sentence_text(buf, &(struct said){ .sentence = SAY_outcome_limit });
 	default:
-		return "none of the usual reasons";
+		return sentence_text(buf, &(struct said){ .sentence = SAY_outcome_none });
 	}
 }
 
@@ -157,113 +165,97 @@ static const char *outcome_name(enum verdict verdict)
 static void say_missing(struct sentences *to, const struct oom_story *s)
 {
 	const struct oom_missing *missing = &s->missing[0];
-	char text[SENTENCE_MAX / 2], size[32];
+	char text[MISSING_TEXT_MAX], name[SENTENCE_MAX], outcome[SENTENCE_MAX], part[SENTENCE_MAX];
 	size_t n = 0;
 
 	if (s->nr_missing != 1 || !missing->nr_outcomes)
 		return;
 	if (missing->nr_outcomes == 1) {
-		say(to, "it is not known %s; whatever it was, it is %s", missing_name(missing),
-		    outcome_name(missing->outcome[0].verdict));
+		say(to, SAID(text_one_outcome, fact_name("figure", missing_name(name, missing)),
+			     fact_name("outcome", outcome_name(outcome, missing->outcome[0].verdict))));
 		return;
 	}
 	for (size_t i = 0; i < missing->nr_outcomes && n < sizeof(text); i++) {
-		struct oom_figure from = { true, 3, missing->outcome[i + !i].from_bytes, 0 };
+		struct fact size = fact_figure("size", (struct oom_figure){ true, 3, missing->outcome[i + !i].from_bytes, 0 });
+		struct fact is = fact_name("outcome", outcome_name(outcome, missing->outcome[i].verdict));
+		struct said said = i ? SAID(text_outcome_from, size, is) : SAID(text_outcome_below, size, is);
 
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %s %s", i ? ", " : "",
-				      i ? "from" : "below", print_oom_figure(size, from),
-				      outcome_name(missing->outcome[i].verdict));
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", i ? ", " : "", sentence_text(part, &said));
 	}
-	say(to, "it is not known %s, which decides: %s", missing_name(missing), text);
+	say(to, SAID(text_outcomes, fact_name("figure", missing_name(name, missing)), fact_name("outcomes", text)));
+}
+
+/* A message of PyTorch's that has figures, but not those that would explain it. */
+static struct said open_said(const struct oom_story *s)
+{
+	struct fact figures;
+	char names[MISSING_TEXT_MAX];
+
+	if (s->nr_absurd)
+		return SAID(text_contradicts, NO_FACTS);
+	if (s->lacking.known && s->lacking.bytes <= 0)
+		return SAID(text_refused, fact_figure("asked", s->requested), fact_figure("free", s->free));
+	figures = fact_if(s->nr_missing, fact_name("figures", missing_names(names, s)));
+	if (!s->requested.known)
+		return SAID(text_has_no_request, figures);
+	if (s->nr_missing == 1)
+		return SAID(text_lacks_one, NO_FACTS);
+	return s->nr_missing ? SAID(text_lacks, figures) : SAID(text_has_too_few, NO_FACTS);
 }
 
 /* Without figures that explain it. */
 static void say_unexplained(struct sentences *to, const struct oom_message *m, const struct oom_story *s)
 {
-	struct figures f;
-	char names[MISSING_TEXT_MAX];
+	struct fact asked = fact_if(s->requested.known, fact_figure("asked", s->requested));
 
 	switch (m->wording) {
 	case OOM_CUT:
-		say(to, "%s did not fit; the text ends there, without the figures that would say why.",
-		    s->requested.known ? FIG(a, s->requested) : "The request");
+		say(to, s->requested.known ? SAID(text_is_cut, asked) : SAID(text_is_cut_early, NO_FACTS));
 		break;
 	case OOM_OVERSIZE:
-		say(to,
-		    "More than 1 EiB was asked: a size was computed wrong (a negative or wrapped dimension).");
+		say(to, SAID(text_asks_absurdly, NO_FACTS));
 		break;
 	case OOM_DRIVER:
-		say(to,
-		    "The driver ran out outside PyTorch's allocator (a context, a kernel, a library): no figures.");
+		say(to, SAID(text_of_driver, NO_FACTS));
 		break;
 	case OOM_LIBRARY:
-		say(to, "A library of NVIDIA's could not allocate what it needs for itself: no figures.");
+		say(to, SAID(text_of_library, NO_FACTS));
 		break;
 	case OOM_MPS:
-		say(to, "This is about Apple's MPS: %s asked, %s allowed. Only CUDA and HIP are explained.",
-		    s->requested.known ? FIG(a, s->requested) : "memory",
-		    m->allowed.known ? FIG(b, m->allowed) : "less");
+		say(to, SAID(text_of_mps, asked, fact_flag("is_unknown", !s->requested.known),
+			     fact_if(m->allowed.known, fact_figure("allowed", m->allowed)), fact_flag("is_less", !m->allowed.known)));
 		break;
 	case OOM_NOT_PYTORCH:
-		say(to, "This is JAX's or TensorFlow's message; only PyTorch's are explained.");
+		say(to, SAID(text_of_others, NO_FACTS));
 		break;
 	default:
-		if (s->nr_absurd)
-			say(to,
-			    "The figures contradict each other; none of the usual reasons follows from them.");
-		else if (s->lacking.known && s->lacking.bytes <= 0)
-			say(to, "The driver refused %s although it had %s free.", FIG(a, s->requested),
-			    FIG(b, s->free));
-		else if (!s->requested.known)
-			say(to, "Open: the text does not say how much was asked for%s%s.",
-			    s->nr_missing ? ", nor " : "", s->nr_missing ? missing_names(names, s) : "");
-		else if (s->nr_missing == 1)
-			say(to, "Open: one figure is missing, and it decides.");
-		else if (s->nr_missing)
-			say(to, "Open: it is not known %s, which decides.", missing_names(names, s));
-		else
-			say(to, "The text has too few figures to say why.");
+		say(to, open_said(s));
 	}
 }
 
 /* ---- evidence -------------------------------------------------------------------------------- */
 
-static void say_absurd(struct sentences *to, const struct oom_story *s)
+static struct said absurd_said(const struct oom_absurd *absurd)
 {
-	struct figures f;
+	struct fact figure = fact_name("figure", absurd->figure), value = fact_figure("value", absurd->value);
+	char text[FIGURE_MAX];
 
-	for (size_t i = 0; i < s->nr_absurd; i++) {
-		const char *name = s->absurd[i].figure;
-
-		switch (s->absurd[i].why) {
-		case OOM_ABSURD_NEGATIVE:
-			say(to,
-			    "%s: %s cannot be true: it is 2^64 bytes %+.2f GiB, a negative number printed as unsigned",
-			    name, FIG(a, s->absurd[i].value), print_oom_in_unit(s->absurd[i].truth.bytes, 3));
-			break;
-		case OOM_ABSURD_BEYOND:
-			say(to, "%s: %s cannot be true: sizes end at 2^64 bytes, 17179869184 GiB", name,
-			    FIG(a, s->absurd[i].value));
-			break;
-		case OOM_ABSURD_REQUEST:
-			say(to, "%s: no machine has %s: a size was computed wrong", name,
-			    FIG(a, s->absurd[i].value));
-			break;
-		case OOM_ABSURD_FREE:
-			say(to, "%s: %s cannot be true: it is more than the GPU has", name,
-			    FIG(a, s->absurd[i].value));
-			break;
-		case OOM_ABSURD_ALLOCATED:
-			say(to, "%s: %s cannot be true: it is more than was reserved", name,
-			    FIG(a, s->absurd[i].value));
-			break;
-		case OOM_PAGED:
-			say(to,
-			    "%s: %s is more than the GPU has: the driver (of Windows, WSL) pages to the host",
-			    name, FIG(a, s->absurd[i].value));
-			break;
-		}
+	switch (absurd->why) {
+	case OOM_ABSURD_NEGATIVE:
+		snprintf(text, sizeof(text), "%+.2f GiB", print_oom_in_unit(absurd->truth.bytes, 3));
+		return SAID(text_negative, figure, value, fact_name("truth", text));
+	case OOM_ABSURD_BEYOND:
+		return SAID(text_beyond_sizes, figure, value);
+	case OOM_ABSURD_REQUEST:
+		return SAID(text_absurd_request, figure, value);
+	case OOM_ABSURD_FREE:
+		return SAID(text_absurd_free, figure, value);
+	case OOM_ABSURD_ALLOCATED:
+		return SAID(text_absurd_allocated, figure, value);
+	case OOM_PAGED:
+		return SAID(text_paged, figure, value);
 	}
+	return SAID_NOTHING;
 }
 
 static bool has_reason(const struct oom_story *s, enum verdict verdict)
@@ -277,109 +269,98 @@ static bool has_reason(const struct oom_story *s, enum verdict verdict)
 static void say_unused(struct sentences *to, const struct oom_story *s)
 {
 	bool may_free_decide = !s->is_full && !s->free.known && s->missing[0].nr_outcomes > 1;
-	struct figures f;
+	bool is_less = !may_free_decide && !s->is_full && s->requested.bytes > s->unused.bytes;
+	struct fact cached, share;
 
 	if (!s->unused.known || isnan(s->unused_share) || !s->requested.known)
 		return;
+	cached = fact_figure("unused", s->unused);
+	share = fact_percent("share", s->unused_share);
 	if (has_reason(s, VERDICT_FRAGMENTATION))
-		say(to, "cached, unused: %s, %.2f%% of what is reserved", FIG(a, s->unused),
-		    100 * s->unused_share);
+		say(to, SAID(text_unused, cached, share));
 	else if (!s->is_full && oom_maybe_above(oom_figure_plus(s->unused, s->free), s->requested) && s->lacking.bytes > 0)
-		say(to,
-		    "cached, unused: %.2f%% of what is reserved; the rounding (%s) leaves open whether it would do",
-		    100 * s->unused_share, print_oom_range(f.range_a, s->unused));
+		say(to, SAID(text_unused_rounded, share, fact_range("range", s->unused)));
+	else if (may_free_decide)
+		say(to, SAID(text_unused, cached, share));
+	else if (is_less)
+		say(to, SAID(text_unused_is_less, cached, share));
 	else
-		say(to, "cached, unused: %s, %.2f%% of what is reserved%s", FIG(a, s->unused),
-		    100 * s->unused_share,
-		    may_free_decide ? ""
-		    : !s->is_full && s->requested.bytes > s->unused.bytes
-			    ? ", less than was asked: not fragmentation"
-		    : s->is_full ? ", so not fragmentation"
-				 : ", which does not explain it");
+		say(to, s->is_full ? SAID(text_unused_is_full, cached, share) : SAID(text_unused_is_else, cached, share));
 }
 
 static void say_outside(struct sentences *to, const struct oom_message *m, const struct oom_story *s)
 {
-	struct figures f;
-
 	if (s->self)
-		say(to,
-		    "process %" PRIu64 " (%s) is this one, by its size: in a container its pid is another",
-		    s->self->pid, FIG(a, s->self->used));
+		say(to, SAID(text_is_self, fact_count("pid", s->self->pid), fact_figure("bytes", s->self->used)));
 	if (s->others.known)
 		say_largest_process(to, m, s);
 	if (s->own_outside.known)
-		say(to, "this process holds %s outside PyTorch: its context, libraries such as NCCL",
-		    FIG(a, s->own_outside));
+		say(to, SAID(text_holds_outside, fact_figure("bytes", s->own_outside)));
 	else if (s->outside.known && !s->others.known)
-		say(to,
-		    "outside PyTorch: %s; a context takes 0.15 to 0.6 GiB of it, the text names no other holder",
-		    FIG(a, s->outside));
+		say(to, SAID(text_outside_of_whom, fact_figure("bytes", s->outside)));
 	if (s->own_outside.known && s->unlisted.known && s->unlisted.bytes - s->unlisted.slack > 0x1p29)
-		say(to,
-		    "%s are held by processes that the text does not list (another container, another user)",
-		    FIG(a, s->unlisted));
+		say(to, SAID(text_unlisted, fact_figure("bytes", s->unlisted)));
 }
 
 static void say_evidence(struct sentences *to, const struct oom_message *m, const struct oom_story *s)
 {
 	bool is_open = s->nr_missing == 1 && s->missing[0].nr_outcomes > 1;
-	struct figures f;
 
-	say_absurd(to, s);
+	for (size_t i = 0; i < s->nr_absurd; i++)
+		say(to, absurd_said(&s->absurd[i]));
 	say_missing(to, s);
 	if (s->nr_reasons && !s->reason[0].is_firm && !is_open && s->lacking.known && s->lacking.bytes > 0)
-		say(to, "by the figures as rounded; exactly, %s short", print_oom_range(f.range_a, s->lacking));
-	if (s->tensor_max)
-		say(to, "%s is a segment's size: the tensor itself has %s", FIG(a, s->requested),
-		    s->tensor_min > 1 ? "1 to 10 MiB" : "at most 1 MiB");
+		say(to, SAID(text_is_rounded, fact_range("lacking", s->lacking)));
+	if (s->tensor_max && s->tensor_min > 1)
+		say(to, SAID(text_of_segment, fact_figure("segment", s->requested)));
+	else if (s->tensor_max)
+		say(to, SAID(text_of_small_segment, fact_figure("segment", s->requested)));
 	say_unused(to, s);
 	if (m->private_pools.known)
-		say(to, "of what is allocated, %s lie unused in private pools (CUDA graphs)",
-		    FIG(a, m->private_pools));
+		say(to, SAID(text_private_pools, fact_figure("bytes", m->private_pools)));
 	say_outside(to, m, s);
 	if (s->is_no_limit)
-		say(to, "the limit printed, 2^64 bytes, means that none was set");
+		say(to, SAID(text_no_limit, NO_FACTS));
 }
 
 /* ---- advice ---------------------------------------------------------------------------------- */
 
+/* The fraction of the GPU that would have let the request pass, and the one that was set. */
+static struct said limit_advice(const struct oom_message *m, const struct oom_story *s)
+{
+	double lacking = fmax(0, s->limit_lacking.bytes) + s->limit_lacking.slack;
+	double enough = fmin(1, ceil(1000 * (m->allowed.bytes + lacking) / m->capacity.bytes) / 1000);
+	double was = m->allowed.bytes / m->capacity.bytes;
+	char enough_text[FIGURE_MAX], was_text[FIGURE_MAX];
+
+	snprintf(enough_text, sizeof(enough_text), "%.3f", enough);
+	snprintf(was_text, sizeof(was_text), "%.3f", was);
+	return SAID(text_limit_advice, fact_as(fact_ratio("fraction", enough), enough_text), fact_as(fact_ratio("was", was), was_text));
+}
+
 static void say_advice_for(struct sentences *to, const struct oom_message *m, const struct oom_story *s,
 			   const struct oom_reason *r)
 {
-	bool is_hip = !strcmp(m->backend, "HIP");
-	struct figures f;
-
 	switch (r->verdict) {
 	case VERDICT_FRAGMENTATION:
-		say(to, "PYTORCH_%s_ALLOC_CONF=expandable_segments:True: can use up to %s that lie idle",
-		    is_hip ? "HIP" : "CUDA", FIG(a, s->unused));
+		say(to, SAID(text_expandable_advice, fact_name("backend", !strcmp(m->backend, "HIP") ? "HIP" : "CUDA"),
+			     fact_figure("unused", s->unused)));
 		break;
 	case VERDICT_OTHER_PROCESS:
-		say(to, "end the other processes, or run on another GPU: frees up to %s",
-		    FIG(a, s->others.known ? s->others : s->unlisted));
+		say(to, SAID(text_others_advice, fact_figure("held", s->others.known ? s->others : s->unlisted)));
 		break;
 	case VERDICT_NON_TORCH:
-		say(to,
-		    "find who holds it: nvidia-smi for processes, 'vramtrace report' for libraries of this one");
+		say(to, SAID(text_outside_advice, NO_FACTS));
 		break;
 	case VERDICT_USER_LIMIT:
 		if (m->capacity.known && m->capacity.bytes > 0)
-			say(to,
-			    "set_per_process_memory_fraction(%.3f) or more instead of %.3f would have done",
-			    fmin(1, ceil(1000 *
-					 (m->allowed.bytes + fmax(0, s->limit_lacking.bytes) +
-					  s->limit_lacking.slack) /
-					 m->capacity.bytes) /
-					    1000),
-			    m->allowed.bytes / m->capacity.bytes);
+			say(to, limit_advice(m, s));
 		break;
 	case VERDICT_TOO_BIG:
 		if (oom_surely_above(s->requested, m->capacity))
-			say(to,
-			    "no setting helps: look for what makes one tensor so large (L x L, a wrong dimension)");
+			say(to, SAID(text_beyond_gpu_advice, NO_FACTS));
 		else if (s->lacking.known)
-			say(to, "%s less held by this process would have done", FIG(a, s->lacking));
+			say(to, SAID(text_less_advice, fact_figure("lacking", s->lacking)));
 		break;
 	default:
 		break;
@@ -391,10 +372,9 @@ static void say_advice(struct sentences *to, const struct oom_message *m, const 
 	for (size_t i = 0; i < s->nr_reasons; i++)
 		say_advice_for(to, m, s, &s->reason[i]);
 	if (!s->nr_reasons && s->lacking.known && s->lacking.bytes <= 0)
-		say(to,
-		    "look for another process that took memory for a moment; on Windows, for the driver's own limit");
+		say(to, SAID(text_refused_advice, NO_FACTS));
 	if (m->wording <= OOM_LIBRARY)
-		say(to, "vramtrace run -o oom.vtr -- CMD: shows which lines hold the memory");
+		say(to, SAID(text_record_advice, NO_FACTS));
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -416,7 +396,7 @@ static unsigned nr_lines(const struct sentences *from, const char *lead)
 	unsigned lines = from->nr > 0;
 
 	for (size_t i = 0; i < from->nr; i++)
-		lines += print_wrapped(NULL, lead, lead, from->text[i]);
+		lines += print_said(NULL, lead, lead, from->said[i]);
 	return lines;
 }
 
@@ -433,7 +413,7 @@ static void print_sentences(struct emit *e, const struct sentences *from, const 
 	if (from->nr)
 		emit_blank(e);
 	for (size_t i = 0; i < from->nr; i++)
-		print_wrapped(e, i ? others : first, indent, from->text[i]);
+		print_said(e, i ? others : first, indent, from->said[i]);
 }
 
 void print_oom_text(struct emit *e, const struct oom_message *m, const struct oom_story *s)
@@ -452,7 +432,7 @@ void print_oom_text(struct emit *e, const struct oom_message *m, const struct oo
 
 	print_title(e, m);
 	for (size_t i = 0; i < verdict.nr; i++)
-		lines += print_wrapped(e, i ? "also: " : "", i ? "      " : "", verdict.text[i]);
+		lines += print_said(e, i ? "also: " : "", i ? "      " : "", verdict.said[i]);
 	lines += nr_lines(&advice, "      ");
 	figures = print_oom_figures(NULL, m, s, 1);
 	columns = lines + figures + nr_lines(&evidence, "- ") > PAGE_LINES ? 2 : 1;
@@ -463,14 +443,6 @@ void print_oom_text(struct emit *e, const struct oom_message *m, const struct oo
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
-
-static void print_strings(struct emit *e, const char *key, const struct sentences *from)
-{
-	emit_array_begin(e, key, NULL);
-	for (size_t i = 0; i < from->nr; i++)
-		emit_string(e, NULL, NULL, from->text[i]);
-	emit_array_end(e);
-}
 
 void print_oom_findings(struct emit *e, const struct oom_message *m, const struct oom_story *s)
 {
@@ -492,8 +464,11 @@ void print_oom_findings(struct emit *e, const struct oom_message *m, const struc
 		emit_null(e, "site", NULL);
 		emit_double(e, "bytes", NULL, r->verdict ? nearbyint(r->bytes) : NAN);
 		emit_bool(e, "firm", NULL, r->is_firm);
-		print_strings(e, "evidence", &evidence);
-		print_strings(e, "advice", &advice);
+		sentence_json_texts(e, "evidence", evidence.said, evidence.nr);
+		sentence_json(e, "facts", &evidence.said[0]);
+		sentence_json_facts(e, "evidence_facts", evidence.said + 1, evidence.nr ? evidence.nr - 1 : 0);
+		sentence_json_texts(e, "advice", advice.said, advice.nr);
+		sentence_json_facts(e, "advice_facts", advice.said, advice.nr);
 		emit_object_end(e);
 	}
 	emit_array_end(e);

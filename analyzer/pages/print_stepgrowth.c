@@ -16,11 +16,10 @@
 #include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_passes.h"
 #include "analyzer/pages/print_recording.h"
-#include "analyzer/pages/saidjson.h"
+#include "analyzer/pages/print_said.h"
 #include "analyzer/pages/stepgrowth_words.h"
 #include "analyzer/purpose/namedblocks.h"
 #include "analyzer/recording/basename.h"
-#include "analyzer/ui/print_wrapped.h"
 
 #define FINDINGS_SHOWN 3
 #define PAGE_WIDTH 80
@@ -59,60 +58,42 @@ static const char *line_place(char *buf, size_t size, const struct replay *m, st
 	return buf;
 }
 
-/* " at train.py:31", or "". Returns buf. */
-static const char *place_text(char *buf, size_t size, const struct replay *m, struct replay_process *p,
-			      const struct stepgrowth_cause *c)
+/* The headline, with the place or "". */
+static struct said line_said(const struct stepgrowth *g, const struct stepgrowth_limits *limits, const char *where)
 {
-	char line[STEPGROWTH_TEXT_MAX - 4];
-
-	line_place(line, sizeof(line), m, p, c);
-	snprintf(buf, size, "%s%s", *line ? " at " : "", line);
-	return buf;
-}
-
-/* The sentence, with the place or "". Returns its width. */
-static int line_text(char *buf, size_t size, const struct stepgrowth *g, const struct stepgrowth_limits *limits,
-		     const char *place)
-{
-	const char *runs_out = g->has_ended ? "would fill" : "runs out";
 	double oom = stepgrowth_oom_step(g, limits), low, high;
 	/* Growth that slows down may come to an end, by the fit that is believed. */
 	bool may_end = stepgrowth_oom_range(g, limits, &low, &high) && isinf(growth_believed(&g->total)->limit_step_high);
-	char slope[HUMAN_MAX], at[HUMAN_MAX];
+	char text[HUMAN_MAX], words[SENTENCE_MAX];
+	struct fact is_gpu = fact_flag("is_gpu", !g->is_host), is_host = fact_flag("is_host", g->is_host);
+	struct fact place = fact_name("place", *where ? where : NULL), rate = fact_signed_bytes("rate", llround(findings_slope(g)));
+	struct fact each = fact_name("each", stepgrowth_each(words, g)), by = fact_name("by", stepgrowth_by_names[g->by]), at;
+	struct fact goes_on = fact_flag("goes_on", !g->has_ended), has_ended = fact_flag("has_ended", g->has_ended);
 
-	stepgrowth_rate_text(slope, findings_slope(g));
 	if (g->is_rare)
-		return snprintf(buf, size, "%s grew in %" PRIu32 " of %" PRIu32 " steps%s, and the program has ended.",
-				g->is_host ? "Host memory for the GPU" : "Memory", g->cause[0].nr_rises, g->nr_steps, place);
+		return SAID(memory_grew, is_gpu, is_host, fact_count("rises", g->cause[0].nr_rises), fact_count("steps", g->nr_steps), place);
 	if (isnan(oom))
-		return snprintf(buf, size, "%s grows by %s %s%s%s.", g->is_host ? "Host memory for the GPU" : "Memory",
-				slope, stepgrowth_each(g), place,
-				stepgrowth_is_beyond(g, limits) ? ", and is beyond the capacity already" : "");
-	stepgrowth_at(at, g, may_end ? low : oom);
-	if (may_end && g->by == STEPGROWTH_BY_EVENTS)
-		return snprintf(buf, size, "Memory grows by %s %s%s, and may run out after %s of them, or never.", slope, stepgrowth_each(g),
-				place, at);
-	if (may_end)
-		return snprintf(buf, size, "Memory grows by %s %s%s, and may run out from %s %s on, or never.", slope, stepgrowth_each(g),
-				place, stepgrowth_by_names[g->by], at);
+		return SAID(memory_grows, is_gpu, is_host, rate, each, place, fact_flag("is_beyond", stepgrowth_is_beyond(g, limits)));
+	at = fact_name("at", stepgrowth_at(text, g, may_end ? low : oom));
 	if (g->by == STEPGROWTH_BY_EVENTS)
-		return snprintf(buf, size, "Memory grows by %s %s%s, and %s after %s of them.", slope, stepgrowth_each(g), place,
-				runs_out, at);
-	return snprintf(buf, size, "Memory grows by %s %s%s, and %s near %s %s.", slope, stepgrowth_each(g), place, runs_out,
-			stepgrowth_by_names[g->by], at);
+		return may_end ? SAID(memory_may_run_out_after, rate, each, place, at) :
+				 SAID(memory_runs_out_after, rate, each, place, goes_on, has_ended, at);
+	return may_end ? SAID(memory_may_run_out, rate, each, place, by, at) :
+			 SAID(memory_runs_out, rate, each, place, goes_on, has_ended, by, at);
 }
 
 unsigned print_stepgrowth_line(struct emit *e, const struct replay *m, const struct replay_device *d,
 			       const struct stepgrowth *g, const struct stepgrowth_limits *limits)
 {
-	char text[2 * STEPGROWTH_TEXT_MAX], place[STEPGROWTH_TEXT_MAX];
+	char text[SENTENCE_MAX], place[STEPGROWTH_TEXT_MAX];
+	struct said said;
 
 	if (!g->nr_findings)
 		return 0;
-	place_text(place, sizeof(place), m, d->process, &g->cause[0]);
-	if (line_text(text, sizeof(text), g, limits, place) > PAGE_WIDTH)
-		line_text(text, sizeof(text), g, limits, "");
-	emit_heading(e, "%s", text);
+	said = line_said(g, limits, line_place(place, sizeof(place), m, d->process, &g->cause[0]));
+	if (strlen(sentence_text(text, &said)) > PAGE_WIDTH)
+		said = line_said(g, limits, "");
+	emit_heading(e, "%s", sentence_text(text, &said));
 	return 1;
 }
 
@@ -132,35 +113,42 @@ static const char *before_at(const struct stepgrowth *g, double at)
 
 static void print_fit(struct emit *e, const struct stepgrowth *g, const struct growth_fit *f, const char *label)
 {
-	char at[HUMAN_MAX], low[HUMAN_MAX], high[HUMAN_MAX], time[HUMAN_MAX] = "";
+	char at[HUMAN_MAX], text[HUMAN_MAX + 8], low[HUMAN_MAX], high[HUMAN_MAX], sentence[SENTENCE_MAX];
+	struct said said;
 	double left = (f->limit_step - g->reading[g->nr_readings - 1].step) * g->step_ns;
+	uint64_t ns = left > 0 && left < 1e18 ? (uint64_t)left : 0;
 
 	if (!f->is_known || isnan(f->limit_step))
 		return;
-	if (left > 0 && left < 1e18)
-		human_ns(time, (uint64_t)left);
-	emit_label(e, NULL, label, "%s%s (%s to %s)%s%s%s", before_at(g, f->limit_step), limit_text(at, g, f->limit_step),
-		   limit_text(low, g, f->limit_step_low), limit_text(high, g, f->limit_step_high), *time ? ", in " : "", time,
-		   f == growth_believed(&g->total) ? "; believed" : "");
+	snprintf(text, sizeof(text), "%s%s", before_at(g, f->limit_step), limit_text(at, g, f->limit_step));
+	said = SAID(fit_runs_out, fact_name("at", text), fact_name("low", limit_text(low, g, f->limit_step_low)),
+		    fact_name("high", limit_text(high, g, f->limit_step_high)),
+		    fact_if(ns, fact_ns("left", ns)),
+		    fact_flag("is_believed", f == growth_believed(&g->total)));
+	emit_label(e, NULL, label, "%s", sentence_text(sentence, &said));
 }
 
 /* What the believed fit's own range leaves out. */
 static void print_range(struct emit *e, const struct stepgrowth *g, const struct stepgrowth_limits *limits)
 {
 	const struct growth_fit *f = growth_believed(&g->total);
-	char from[HUMAN_MAX], to[HUMAN_MAX];
+	char from[HUMAN_MAX], to[HUMAN_MAX], text[HUMAN_MAX + 8], sentence[SENTENCE_MAX];
+	struct fact first, last;
+	struct said said;
 	double low, high;
 
 	if (!stepgrowth_oom_range(g, limits, &low, &high))
 		return;
 	stepgrowth_at(from, g, low);
-	stepgrowth_at(to, g, high);
-	if (isnan(stepgrowth_oom_step(g, limits)))
-		emit_text(e, "  it may run out %s%s%s%s", g->by == STEPGROWTH_BY_EVENTS ? "" : "from ", before_at(g, low), from,
-			  g->by == STEPGROWTH_BY_EVENTS ? "" : " on");
-	else if (g->total.limit_step_low != f->limit_step_low || g->total.limit_step_high != f->limit_step_high)
-		emit_label(e, NULL, "  in all", "%s%s to %s: %s", before_at(g, low), from, to,
-			   g->total.may_bend ? "a bend is not ruled out" : "it may go on at its latest pace");
+	last = fact_name("last", stepgrowth_at(to, g, high));
+	snprintf(text, sizeof(text), "%s%s", before_at(g, low), from);
+	first = fact_name("first", text);
+	if (isnan(stepgrowth_oom_step(g, limits))) {
+		print_said(e, "  ", "  ", g->by == STEPGROWTH_BY_EVENTS ? SAID(may_run_out_after, first) : SAID(may_run_out_from, first));
+	} else if (g->total.limit_step_low != f->limit_step_low || g->total.limit_step_high != f->limit_step_high) {
+		said = g->total.may_bend ? SAID(range_of_bend, first, last) : SAID(range_of_pace, first, last);
+		emit_label(e, NULL, "  in all", "%s", sentence_text(sentence, &said));
+	}
 }
 
 static void print_caller(struct emit *e, const struct replay *m, struct replay_process *p,
@@ -171,7 +159,7 @@ static void print_caller(struct emit *e, const struct replay *m, struct replay_p
 	char place[STEPGROWTH_TEXT_MAX];
 
 	if (stepgrowth_caller(&stack, m, p, c, &frame))
-		emit_text(e, "  called at %s", stepgrowth_place_text(place, sizeof(place), frame));
+		print_said(e, "  ", "    ", SAID(grows_called_at, fact_name("place", stepgrowth_place_text(place, sizeof(place), frame))));
 	stack_release(&stack);
 }
 
@@ -180,7 +168,6 @@ static bool print_cause_name(struct emit *e, const struct replay_device *d, cons
 {
 	const struct namegroup *only;
 	struct namegroups names;
-	char text[2 * OBJECTNAME_MAX];
 	bool is_known;
 
 	if (stepgrowth_is_host(d) || c->class == STEPGROWTH_DRIVER)
@@ -189,11 +176,9 @@ static bool print_cause_name(struct emit *e, const struct replay_device *d, cons
 	only = namegroups_most(&names);
 	is_known = only != NULL;
 	if (is_known) {
-		print_wrapped(e, "  ", "    ", print_named(text, sizeof(text), only));
-		if (print_lengths(text, sizeof(text), d->process->names, only))
-			emit_text(e, "  %s", text);
-		if (letgo_text(text, sizeof(text), only, false))
-			print_wrapped(e, "  let go by ", "    ", text);
+		print_said(e, "  ", "    ", named_said(only));
+		print_said(e, "  ", "    ", lengths_said(d->process->names, only));
+		print_said(e, "  let go by ", "    ", letgo_said(only, false));
 	}
 	namegroups_release(&names);
 	return is_known;
@@ -210,29 +195,18 @@ static void print_cause(struct emit *e, const struct replay *m, const struct rep
 	emit_heading(e, "%s", sentence_text(sentence, &growth));
 	emit_text(e, "  %s", origin_text(text, sizeof(text), m, p, c));
 	print_caller(e, m, p, c);
-	keeper = print_cause_name(e, d, c) ? (struct said){ .sentence = SAY_nothing } : stepgrowth_keeper(m, p, c);
-	print_wrapped(e, "  ", "    ", sentence_text(sentence, &what));
-	if (*sentence_text(sentence, &keeper))
-		print_wrapped(e, "  ", "    ", sentence);
-	if (*sentence_text(sentence, &bound))
-		print_wrapped(e, "  ", "    ", sentence);
-}
-
-/* What is said, in lines as wide as a page. */
-static void print_said(struct emit *e, struct said said)
-{
-	char sentence[SENTENCE_MAX];
-
-	print_wrapped(e, "", "  ", sentence_text(sentence, &said));
+	keeper = print_cause_name(e, d, c) ? SAID_NOTHING : stepgrowth_keeper(m, p, c);
+	print_said(e, "  ", "    ", what);
+	print_said(e, "  ", "    ", keeper);
+	print_said(e, "  ", "    ", bound);
 }
 
 /* What is no growth without end, and why: the first of those that are so for this reason. */
 static void print_apart(struct emit *e, const struct replay *m, const struct replay_device *d, const struct stepgrowth *g,
 			bool (*is_so)(const struct stepgrowth_cause *c))
 {
-	char place[STEPGROWTH_TEXT_MAX], sentence[SENTENCE_MAX];
+	char place[STEPGROWTH_TEXT_MAX];
 	const struct stepgrowth_cause *first = NULL;
-	struct said note, bound;
 	double sum = 0;
 
 	for (size_t i = g->nr_findings; i < g->nr_causes; i++) {
@@ -243,11 +217,9 @@ static void print_apart(struct emit *e, const struct replay *m, const struct rep
 	}
 	if (!first)
 		return;
-	note = stepgrowth_apart_note(g, first, sum, line_place(place, sizeof(place), m, d->process, first));
-	print_wrapped(e, "", "  ", sentence_text(sentence, &note));
-	bound = stepgrowth_bound(first);
+	print_said(e, "", "  ", stepgrowth_apart_note(g, first, sum, line_place(place, sizeof(place), m, d->process, first)));
 	if (first->fills_up)
-		print_wrapped(e, "  ", "  ", sentence_text(sentence, &bound));
+		print_said(e, "  ", "  ", stepgrowth_bound(first));
 }
 
 static bool fills_up(const struct stepgrowth_cause *c)
@@ -276,7 +248,7 @@ static void print_notes(struct emit *e, const struct replay *m, const struct rep
 	size_t nr = 0;
 
 	if (g->nr_findings > FINDINGS_SHOWN)
-		emit_text(e, "(%zu more that grow: --json)", g->nr_findings - FINDINGS_SHOWN);
+		print_said(e, "", "  ", SAID(more_grow, fact_count("more", g->nr_findings - FINDINGS_SHOWN)));
 	for (size_t i = g->nr_findings; i < g->nr_causes; i++) {
 		if (stepgrowth_is_apart(&g->cause[i]))
 			continue;
@@ -288,15 +260,15 @@ static void print_notes(struct emit *e, const struct replay *m, const struct rep
 	print_apart(e, m, d, g, fills_up);
 	print_apart(e, m, d, g, is_offset);
 	if (nr)
-		print_said(e, stepgrowth_small_note(g, nr, sum));
+		print_said(e, "", "  ", stepgrowth_small_note(g, nr, sum));
 	if (g->nr_findings && g->by == STEPGROWTH_BY_CALL)
-		print_said(e, SAID(note_by_calls, NO_FACTS));
+		print_said(e, "", "  ", SAID(note_by_calls, NO_FACTS));
 	if (g->nr_findings && g->by == STEPGROWTH_BY_EVENTS)
-		print_said(e, SAID(note_by_events, NO_FACTS));
+		print_said(e, "", "  ", SAID(note_by_events, NO_FACTS));
 	if (g->nr_causes && g->by == STEPGROWTH_BY_STEP && d->process->is_kept)
-		print_said(e, SAID(note_kept_part, NO_FACTS));
+		print_said(e, "", "  ", SAID(note_kept_part, NO_FACTS));
 	if (g->is_warned)
-		print_said(e, SAID(note_warned, NO_FACTS));
+		print_said(e, "", "  ", SAID(note_warned, NO_FACTS));
 }
 
 void print_stepgrowth(struct emit *e, const struct replay *m, const struct replay_device *d, const struct stepgrowth *g,
@@ -305,14 +277,14 @@ void print_stepgrowth(struct emit *e, const struct replay *m, const struct repla
 	char title[STEPGROWTH_TEXT_MAX];
 
 	if (g->is_host && m->nr_processes > 1)
-		emit_text(e, "host memory of process %" PRIu32, d->process->header->pid);
+		print_said(e, "", "  ", SAID(growth_on_host, fact_count("pid", d->process->header->pid)));
 	else if (!g->is_host && m->nr_devices > 1)
 		emit_text(e, "%s", print_device_title(title, sizeof(title), m, d));
 	if (!print_stepgrowth_line(e, m, d, g, limits))
-		print_said(e, stepgrowth_none(g, d->process->is_kept));
+		print_said(e, "", "  ", stepgrowth_none(g, d->process->is_kept));
 	if (!isnan(stepgrowth_oom_step(g, limits)) && !g->is_rare) {
 		if (g->has_ended)
-			print_said(e, SAID(note_ended, NO_FACTS));
+			print_said(e, "", "  ", SAID(note_ended, NO_FACTS));
 		print_fit(e, g, &g->total.linear, "  linear");
 		print_fit(e, g, &g->total.quadratic, "  quadratic");
 	}

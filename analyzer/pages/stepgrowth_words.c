@@ -13,16 +13,11 @@
 #define READINGS_TO_TELL 4 /* of fewer, nothing is said of growth */
 #define PLACE_WIDTH 42 /* of who lets go, so that its line has 80 columns */
 
-const char *stepgrowth_rate_text(char buf[static HUMAN_MAX], double bytes)
+const char *stepgrowth_each(char buf[static SENTENCE_MAX], const struct stepgrowth *g)
 {
-	return human_signed_bytes(buf, (int64_t)llround(bytes));
-}
+	static const enum sentence each[] = { SAY_each_step, SAY_each_call, SAY_each_events };
 
-const char *stepgrowth_each(const struct stepgrowth *g)
-{
-	static const char *const each[] = { "a step", "a call", "in 1,000 events" };
-
-	return each[g->by];
+	return sentence_text(buf, &(struct said){ .sentence = each[g->by] });
 }
 
 const char *stepgrowth_at(char buf[static HUMAN_MAX], const struct stepgrowth *g, double at)
@@ -90,14 +85,15 @@ struct said stepgrowth_bound(const struct stepgrowth_cause *c)
 	if (c->keeper.is_state)
 		return SAID(keeper_is_state, NO_FACTS);
 	if (!c->keeper.bound)
-		return (struct said){ .sentence = SAY_nothing };
+		return SAID_NOTHING;
 	return SAID(keeper_fills, fact_count("entries", c->keeper.entries), fact_count("bound", c->keeper.bound),
 		    fact_bytes("full", (uint64_t)llround(c->keeper.full_bytes)));
 }
 
 struct said stepgrowth_apart_note(const struct stepgrowth *g, const struct stepgrowth_cause *c, double sum, const char *place)
 {
-	struct fact rate = fact_signed_bytes("rate", llround(sum)), each = fact_name("each", stepgrowth_each(g));
+	char text[SENTENCE_MAX];
+	struct fact rate = fact_signed_bytes("rate", llround(sum)), each = fact_name("each", stepgrowth_each(text, g));
 	struct fact at = fact_name("place", *place ? place : NULL);
 
 	if (c->fills_up)
@@ -110,7 +106,8 @@ struct said stepgrowth_apart_note(const struct stepgrowth *g, const struct stepg
 struct said stepgrowth_small_note(const struct stepgrowth *g, size_t nr, double sum)
 {
 	struct fact places = fact_count("places", nr), rate = fact_signed_bytes("rate", llround(sum));
-	struct fact each = fact_name("each", stepgrowth_each(g));
+	char text[SENTENCE_MAX];
+	struct fact each = fact_name("each", stepgrowth_each(text, g));
 
 	return g->is_filled ? SAID(note_loading, places, rate, each) : SAID(note_little, places, rate, each);
 }

@@ -4,17 +4,14 @@
 #define VT_STEPGROWTH_WORDS_H
 
 #include "analyzer/base/human.h"
-#include "analyzer/findings/said.h"
+#include "analyzer/findings/sentence.h"
 #include "analyzer/growth/stepgrowth.h"
 #include "analyzer/stacks/stack.h"
 
 #define STEPGROWTH_TEXT_MAX 256
 
-/* Bytes per step, call or 1,000 events, with their sign. */
-const char *stepgrowth_rate_text(char buf[static HUMAN_MAX], double bytes);
-
-/* What growth is by: "a step", "a call", "in 1,000 events". */
-const char *stepgrowth_each(const struct stepgrowth *g);
+/* What growth is by: "a step", "a call", "in 1,000 events". Returns buf. */
+const char *stepgrowth_each(char buf[static SENTENCE_MAX], const struct stepgrowth *g);
 
 /* The number of a step or call, or of events, at a place of its readings. */
 const char *stepgrowth_at(char buf[static HUMAN_MAX], const struct stepgrowth *g, double at);

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* What findings say, as JSON; see saidjson.h. */
-#include "analyzer/pages/saidjson.h"
+/* What findings say; see print_said.h. */
+#include "analyzer/pages/print_said.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/ui/print_wrapped.h"
+
 #define KEY_MAX 48
+
+unsigned print_said(struct emit *e, const char *lead, const char *indent, struct said said)
+{
+	char text[SENTENCE_MAX];
+
+	return said.sentence == SAY_nothing ? 0 : print_wrapped(e, lead, indent, sentence_text(text, &said));
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 /* With its unit at the end, if the key does not say it. */
 static const char *key_of(char buf[static KEY_MAX], const struct fact *f)

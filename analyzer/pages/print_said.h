@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What findings say, as JSON: the sentence's name and its facts, each in its unit; or in words. */
-#ifndef VT_SAIDJSON_H
-#define VT_SAIDJSON_H
+/* What findings say, on a page: in lines that fit on a screen; in JSON the sentence's name and its facts, each in its unit. */
+#ifndef VT_PRINT_SAID_H
+#define VT_PRINT_SAID_H
 
 #include "analyzer/findings/sentence.h"
 #include "analyzer/ui/emit.h"
+
+/*
+ * In lines of at most 80 columns, the first after `lead`, the others after `indent`; returns how many they are, 0 if nothing is said.
+ * Without an e it only counts them.
+ */
+unsigned print_said(struct emit *e, const char *lead, const char *indent, struct said said);
 
 /*
  * A member of an object, or with key NULL an element of an array: { "says": name, each fact by its key }. Bytes have keys that
