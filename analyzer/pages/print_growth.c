@@ -5,13 +5,14 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/human.h"
 #include "analyzer/growth/pace.h"
 #include "analyzer/findings/verdict.h"
+#include "analyzer/pages/print_said.h"
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
@@ -120,6 +121,22 @@ static const char *step_text(char buf[static HUMAN_MAX], double step)
 	return buf;
 }
 
+/* Bytes in the log's own kind of unit. */
+static struct fact fact_size(const char *key, const struct seriestext *s, double bytes, int digits)
+{
+	char text[HUMAN_MAX];
+
+	return fact_as(fact_signed_bytes(key, llround(fmax(-0x1p62, fmin(bytes, 0x1p62)))), size(text, s, bytes, digits));
+}
+
+/* A step that may lie far away, or never come. */
+static struct fact fact_at(const char *key, double step)
+{
+	char text[HUMAN_MAX];
+
+	return fact_name(key, step_text(text, step));
+}
+
 static size_t slopes_between(const struct growth *g, const struct seriestext *s, double value[static PACE_PARTS])
 {
 	return pace_parts(s->reading + g->nr_warm_up, g->nr_used, value);
@@ -148,152 +165,158 @@ static void print_slopes(struct emit *e, const struct growth *g, const struct se
 				      fabs(v) < 9.95 && fabs(v - round(v)) > 0.005 ? 1 : 0, v);
 	}
 	if (nr)
-		emit_text(e, "per step%s: %s %s: %s", g->nr_used > PACE_PARTS + 1 ? ", in parts" : "", list,
-			  units[unit][s->is_decimal], growth_shape_names[g->shape]);
+		print_said(e, "", "  ", SAID(series_paces, fact_flag("in_parts", g->nr_used > PACE_PARTS + 1), fact_name("paces", list),
+					   fact_name("unit", units[unit][s->is_decimal]),
+					   fact_name("course", growth_shape_names[g->shape])));
 }
 
 static void print_growth_line(struct emit *e, const struct growth *g, const struct seriestext *s)
 {
 	const struct growth_reading *first = &s->reading[g->nr_warm_up], *last = &s->reading[s->nr - 1];
 	double by = last->bytes - first->bytes;
-	char sum[HUMAN_MAX];
+	char text[HUMAN_MAX], with_sign[HUMAN_MAX + 1], sentence[SENTENCE_MAX];
+	double steps = fmin(round(last->step - first->step), 0x1p62);
+	struct said said;
 
-	emit_heading(e, "%s%s in %.0f steps", by > 0 ? "+" : "", size(sum, s, by, 2),
-		     last->step - first->step);
+	snprintf(with_sign, sizeof(with_sign), "%s%s", by > 0 ? "+" : "", size(text, s, by, 2));
+	said = SAID(series_growth, fact_as(fact_size("change", s, by, 2), with_sign), fact_count("steps", (uint64_t)steps));
+	emit_heading(e, "%s", sentence_text(sentence, &said));
 }
 
 static void print_forecast(struct emit *e, const struct growth_fit *f, const struct seriestext *s,
 			   const char *label, bool is_believed)
 {
-	char at[HUMAN_MAX], low[HUMAN_MAX], high[HUMAN_MAX], off[HUMAN_MAX];
+	char at[HUMAN_MAX], padded[HUMAN_MAX + 8], sentence[SENTENCE_MAX];
+	struct said said;
 
 	if (!f->is_known || isnan(f->limit_step))
 		return;
-	emit_label(e, NULL, label, "step %-8s %s to %s; readings are off by %s%s",
-		   step_text(at, f->limit_step), step_text(low, f->limit_step_low),
-		   step_text(high, f->limit_step_high), size(off, s, f->error_bytes, 2),
-		   is_believed ? " (believed)" : "");
+	snprintf(padded, sizeof(padded), "%-8s", step_text(at, f->limit_step));
+	said = SAID(series_runs_out, fact_name("at", padded), fact_at("low", f->limit_step_low), fact_at("high", f->limit_step_high),
+		    fact_size("off", s, f->error_bytes, 2), fact_flag("is_believed", is_believed));
+	emit_label(e, NULL, label, "%s", sentence_text(sentence, &said));
 }
 
 static void print_why(struct emit *e, const struct growth *g)
 {
-	if (!g->quadratic.is_known)
-		emit_text(e, "believed: the linear fit; there are too few readings for another");
-	else if (g->believes_quadratic)
-		emit_text(e,
-			  "believed: the quadratic fit; it is closer to the readings, with AICc %.0f to %.0f",
-			  g->quadratic.aicc, g->linear.aicc);
-	else if (g->quadratic.aicc < g->linear.aicc)
-		emit_text(e, "believed: the linear fit; what parts of the series add neither rises nor falls");
-	else
-		emit_text(e, "believed: the linear fit; a quadratic term is not told apart from zero%s",
-			  g->may_bend ? ", nor ruled out" : "");
+	char quadratic[HUMAN_MAX], linear[HUMAN_MAX];
+
+	if (!g->quadratic.is_known) {
+		print_said(e, "", "  ", SAID(believed_alone, NO_FACTS));
+	} else if (g->believes_quadratic) {
+		snprintf(quadratic, sizeof(quadratic), "%.0f", g->quadratic.aicc);
+		snprintf(linear, sizeof(linear), "%.0f", g->linear.aicc);
+		print_said(e, "", "  ", SAID(believed_quadratic, fact_name("quadratic", quadratic), fact_name("linear", linear)));
+	} else if (g->quadratic.aicc < g->linear.aicc) {
+		print_said(e, "", "  ", SAID(believed_by_parts, NO_FACTS));
+	} else {
+		print_said(e, "", "  ", SAID(believed_linear, fact_flag("may_bend", g->may_bend)));
+	}
+}
+
+/* When it runs out, by the fit that is believed. */
+static struct said limit_said(const struct growth *g, const struct growth_fit *f)
+{
+	struct fact fit = fact_name("fit", g->believes_quadratic ? "quadratic" : "linear");
+
+	if (isinf(f->limit_step) && isfinite(g->limit_step_low))
+		return SAID(series_may_run_out, fit, fact_at("low", g->limit_step_low));
+	if (isinf(f->limit_step))
+		return SAID(series_does_not_run_out, fit);
+	return SAID(series_limit, fact_at("at", f->limit_step), fact_at("low", g->limit_step_low), fact_at("high", g->limit_step_high));
 }
 
 static void print_limit(struct emit *e, const struct growth *g, const struct seriestext *s,
 			const struct growth_limits *l)
 {
 	const struct growth_fit *f = growth_believed(g);
-	char at[HUMAN_MAX], low[HUMAN_MAX], high[HUMAN_MAX];
 
 	if (!l->capacity_bytes || !growth_is_finding(g, s, l) || !f->is_known)
 		return;
 	emit_blank(e);
 	if (s->reading[s->nr - 1].bytes >= growth_limits_bytes(l)) {
-		emit_text(e, "The last reading is above the capacity already.");
+		print_said(e, "", "  ", SAID(series_is_beyond, NO_FACTS));
 		return;
 	}
-	if (isinf(f->limit_step) && isfinite(g->limit_step_low))
-		emit_text(e, "By the %s fit memory does not run out; at its latest pace it may from step %s on.",
-			  g->believes_quadratic ? "quadratic" : "linear", step_text(low, g->limit_step_low));
-	else if (isinf(f->limit_step))
-		emit_text(e, "By the %s fit memory does not run out.",
-			  g->believes_quadratic ? "quadratic" : "linear");
-	else
-		emit_text(e, "Memory runs out near step %s (%s to %s).", step_text(at, f->limit_step),
-			  step_text(low, g->limit_step_low), step_text(high, g->limit_step_high));
+	print_said(e, "", "  ", limit_said(g, f));
 	print_forecast(e, &g->quadratic, s, "  quadratic", g->believes_quadratic);
 	print_forecast(e, &g->linear, s, "  linear", !g->believes_quadratic);
 	print_why(e, g);
 }
 
 /* A line below all others, the first after an empty one. */
-__attribute__((format(printf, 3, 4))) static void note(struct emit *e, bool *is_first, const char *format,
-						       ...)
+static void note(struct emit *e, bool *is_first, struct said said)
 {
-	char text[128];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
 	if (*is_first)
 		emit_blank(e);
 	*is_first = false;
-	emit_text(e, "%s", text);
+	print_said(e, "", "  ", said);
 }
 
 static void print_notes(struct emit *e, const struct growth *g, const struct seriestext *s)
 {
 	uint64_t no_unit = s->trouble[SERIESTEXT_NO_UNIT], negative = s->trouble[SERIESTEXT_NEGATIVE];
+	uint64_t not_finite = s->trouble[SERIESTEXT_NOT_FINITE];
 	bool is_first = true;
 
 	if (g->nr_warm_up)
-		note(e, &is_first, "warm-up: %zu reading%s before step %.0f left out", g->nr_warm_up,
-		     g->nr_warm_up == 1 ? "" : "s", s->reading[g->nr_warm_up].step);
+		note(e, &is_first, SAID(series_warm_up, fact_count("readings", g->nr_warm_up), fact_at("step", s->reading[g->nr_warm_up].step)));
 	if (g->nr_outliers)
-		note(e, &is_first, "spikes: %zu reading%s left out of the fits", g->nr_outliers,
-		     g->nr_outliers == 1 ? "" : "s");
+		note(e, &is_first, SAID(series_spikes, fact_count("readings", g->nr_outliers)));
 	if (s->is_decimal)
-		note(e, &is_first, "GB is read as 10^9 bytes; --binary reads it as 2^30");
+		note(e, &is_first, SAID(series_is_decimal, NO_FACTS));
 	if (largest_reading(s) < 1 << 20)
-		note(e, &is_first, "all readings are below 1 MiB: if they are no bytes, say --unit GiB");
+		note(e, &is_first, SAID(series_is_small, NO_FACTS));
 	if (s->is_counted)
-		note(e, &is_first, "no line names a step: readings are numbered instead");
+		note(e, &is_first, SAID(series_is_counted, NO_FACTS));
 	if (s->nr_restarts)
-		note(e, &is_first, "the step went back %" PRIu64 " time%s: the last run is looked at",
-		     s->nr_restarts, s->nr_restarts == 1 ? "" : "s");
+		note(e, &is_first, SAID(series_restarts, fact_count("times", s->nr_restarts)));
 	if (s->nr_unordered)
-		note(e, &is_first, "the step went back %" PRIu64 " time%s: readings are sorted by step", s->nr_unordered,
-		     s->nr_unordered == 1 ? "" : "s");
-	if (no_unit + negative + s->trouble[SERIESTEXT_NOT_FINITE])
-		note(e, &is_first,
-		     "lines not used: %" PRIu64 " without a unit, %" PRIu64 " negative, %" PRIu64
-		     " too large or not finite",
-		     no_unit, negative, s->trouble[SERIESTEXT_NOT_FINITE]);
+		note(e, &is_first, SAID(series_is_unordered, fact_count("times", s->nr_unordered)));
+	if (no_unit + negative + not_finite)
+		note(e, &is_first, SAID(series_not_used, fact_count("no_unit", no_unit), fact_count("negative", negative),
+					fact_count("not_finite", not_finite)));
+}
+
+/* "12.3 MiB a step, 12.1 MiB to 12.5 MiB (95%)" */
+static struct said pace_said(const struct growth *g, const struct seriestext *s)
+{
+	return SAID(series_pace, fact_size("rate", s, g->slope, 3), fact_size("low", s, g->slope_low, 3),
+		    fact_size("high", s, g->slope_high, 3), fact_flag("is_still", !grows(g)));
+}
+
+static void label(struct emit *e, const char *name, struct said said)
+{
+	char sentence[SENTENCE_MAX];
+
+	emit_label(e, NULL, name, "%s", sentence_text(sentence, &said));
 }
 
 static void print_text(struct emit *e, const struct growth *g, const struct seriestext *s,
 		       const struct growth_limits *l)
 {
-	char slope[HUMAN_MAX], low[HUMAN_MAX], high[HUMAN_MAX], now[HUMAN_MAX], count[HUMAN_MAX],
-		room[HUMAN_MAX];
+	const struct growth_reading *last = &s->reading[s->nr - 1];
 
 	print_growth_line(e, g, s);
 	if (g->shape == GROWTH_UNKNOWN && g->nr_used >= 4) {
-		emit_text(e, "all readings are of one step: whether that goes on is not known");
+		print_said(e, "", "  ", SAID(series_of_one_step, NO_FACTS));
 	} else if (g->shape == GROWTH_UNKNOWN) {
-		emit_text(e, "readings are too few to tell whether that goes on: %zu of the 4 that are needed",
-			  g->nr_used);
+		print_said(e, "", "  ", SAID(series_too_short, fact_count("readings", g->nr_used)));
 	} else {
 		print_slopes(e, g, s);
 		emit_blank(e);
-		emit_label(e, NULL, "  growth", "%s a step, %s to %s (95%%)%s", size(slope, s, g->slope, 3),
-			   size(low, s, g->slope_low, 3), size(high, s, g->slope_high, 3),
-			   grows(g) ? "" : ": not growing");
+		label(e, "  growth", pace_said(g, s));
 	}
-	emit_label(e, NULL, "  now", "%s at step %.0f, of %s reading%s",
-		   size(now, s, s->reading[s->nr - 1].bytes, 3), s->reading[s->nr - 1].step,
-		   human_count(count, s->nr_readings), s->nr_readings == 1 ? "" : "s");
+	label(e, "  now", SAID(series_now, fact_size("bytes", s, last->bytes, 3), fact_at("step", last->step),
+			       fact_many("readings", s->nr_readings)));
 	if (l->capacity_bytes)
-		emit_label(e, NULL, "  capacity", "%s%s", size(room, s, growth_limits_bytes(l), 4),
-			   l->context_bytes ? " without the context" : "");
+		label(e, "  capacity", SAID(series_capacity, fact_size("bytes", s, growth_limits_bytes(l), 4),
+					    fact_flag("is_reduced", l->context_bytes)));
 	print_limit(e, g, s, l);
 	if (grows(g) && !growth_is_finding(g, s, l))
-		emit_text(e, "a note, no finding: under 1%% so far, and no limit is reached in %.0f steps",
-			  l->horizon_steps);
+		print_said(e, "", "  ", SAID(series_note, fact_at("steps", l->horizon_steps)));
 	if (growth_is_warned(g, s, l))
-		emit_text(e, "more than --warn-growth allows");
+		print_said(e, "", "  ", SAID(note_warned, NO_FACTS));
 	print_notes(e, g, s);
 }
 
@@ -320,7 +343,7 @@ void json_growth_fit(struct emit *e, const char *key, const struct growth_fit *f
 static void print_json_finding(struct emit *e, const struct growth *g, const struct seriestext *s,
 			       const struct growth_limits *l)
 {
-	char text[128], slope[HUMAN_MAX];
+	struct said said = SAID(series_grows, fact_size("rate", s, g->slope, 3), fact_name("course", growth_shape_names[g->shape]));
 
 	emit_array_begin(e, "findings", NULL);
 	if (growth_is_finding(g, s, l)) {
@@ -328,11 +351,8 @@ static void print_json_finding(struct emit *e, const struct growth *g, const str
 		emit_string(e, "verdict", NULL, verdict_name(VERDICT_LEAK));
 		emit_null(e, "site", NULL);
 		emit_double(e, "bytes", NULL, nearbyint(growth_so_far(g, s)));
-		emit_array_begin(e, "evidence", NULL);
-		snprintf(text, sizeof(text), "grows by %s a step, %s", size(slope, s, g->slope, 3),
-			 growth_shape_names[g->shape]);
-		emit_string(e, NULL, NULL, text);
-		emit_array_end(e);
+		sentence_json_texts(e, "evidence", &said, 1);
+		sentence_json(e, "facts", &said);
 		emit_array_begin(e, "advice", NULL);
 		emit_array_end(e);
 		emit_object_end(e);
