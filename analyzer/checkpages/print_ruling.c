@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/human.h"
+#include "analyzer/findings/sentence.h"
 #include "analyzer/pages/print_recording.h"
 
 const char *print_place(char buf[static RULING_TEXT_MAX], const struct footprint_stack *s)
@@ -68,54 +69,68 @@ const char *print_excess(char buf[static HUMAN_MAX], const struct ruling *r, boo
 	return buf;
 }
 
+static struct said ruling_said(const struct ruling *r)
+{
+	char device_text[64], actual_text[HUMAN_MAX], allowed_text[HUMAN_MAX], over_text[HUMAN_MAX], origin_text[129];
+	struct fact device = fact_name("device", footprint_device_name(device_text, sizeof(device_text), r->device));
+	struct fact origin, of = fact_name("of", r->of);
+	struct fact actual = fact_name("actual", print_amount(actual_text, r, r->actual, false));
+	struct fact allowed = fact_name("allowed", print_amount(allowed_text, r, r->allowed, false));
+
+	snprintf(origin_text, sizeof(origin_text), "%s", r->origin);
+	origin = fact_name("origin", origin_text);
+	if (r->unit == UNIT_COUNT && !r->is_broken)
+		return SAID(ruling_no_failure, device, origin);
+	if (r->unit == UNIT_COUNT)
+		return r->actual == 1 ? SAID(ruling_failure, device, origin) : SAID(ruling_failures, device, actual, origin);
+	if (!r->is_broken)
+		return SAID(ruling_kept, of, device, actual, allowed, origin);
+	return SAID(ruling_broken, of, device, actual, fact_name("over", print_amount(over_text, r, r->actual - r->allowed, false)), allowed,
+		    origin);
+}
+
 const char *print_ruling(char buf[static RULING_TEXT_MAX], const struct ruling *r)
 {
-	char device[64], actual[HUMAN_MAX], allowed[HUMAN_MAX], over[HUMAN_MAX];
+	struct said said = ruling_said(r);
+	char sentence[SENTENCE_MAX];
 
-	footprint_device_name(device, sizeof(device), r->device);
-	print_amount(actual, r, r->actual, false);
-	print_amount(allowed, r, r->allowed, false);
-	if (r->unit == UNIT_COUNT && !r->is_broken)
-		snprintf(buf, RULING_TEXT_MAX, "%s did not run out of memory (%.128s)", device, r->origin);
-	else if (r->unit == UNIT_COUNT && r->actual == 1)
-		snprintf(buf, RULING_TEXT_MAX, "%s ran out of memory (%.128s)", device, r->origin);
-	else if (r->unit == UNIT_COUNT)
-		snprintf(buf, RULING_TEXT_MAX, "%s ran out of memory %s times (%.128s)", device, actual, r->origin);
-	else if (r->is_broken)
-		snprintf(buf, RULING_TEXT_MAX, "%s of %s is %s, %s above the %s of %.128s", r->of, device, actual,
-			 print_amount(over, r, r->actual - r->allowed, false), allowed, r->origin);
-	else
-		snprintf(buf, RULING_TEXT_MAX, "%s of %s is %s, within the %s of %.128s", r->of, device, actual, allowed,
-			 r->origin);
+	snprintf(buf, RULING_TEXT_MAX, "%s", sentence_text(sentence, &said));
 	return buf;
+}
+
+static struct said rulings_said(const struct rulings *all, const char *recording)
+{
+	char zero_text[ZERO_TEXT_MAX];
+	struct fact limits = fact_count("limits", all->nr_rulings), file = fact_name("file", recording);
+	struct fact zeros = fact_name("zeros", print_zeros(zero_text, "; ", all->zero_answers));
+
+	if (all->status == RULINGS_UNKNOWN)
+		return SAID(rulings_not_told, fact_name("reason", all->reason));
+	if (all->status == RULINGS_BROKEN)
+		return SAID(rulings_fail, file, fact_count("broken", all->nr_broken), limits, zeros);
+	return SAID(rulings_pass, file, limits, zeros);
 }
 
 const char *print_rulings_line(char buf[static RULING_TEXT_MAX], const struct rulings *all, const char *recording)
 {
-	const char *s = all->nr_rulings == 1 ? "" : "s";
-	char zeros[ZERO_TEXT_MAX];
+	struct said said = rulings_said(all, recording);
+	char sentence[SENTENCE_MAX];
 
-	print_zeros(zeros, "; ", all->zero_answers);
-	if (all->status == RULINGS_UNKNOWN)
-		snprintf(buf, RULING_TEXT_MAX, "could not tell: %.480s", all->reason);
-	else if (all->status == RULINGS_BROKEN)
-		snprintf(buf, RULING_TEXT_MAX, "fail: %.300s breaks %zu of %zu limit%s%s", recording, all->nr_broken,
-			 all->nr_rulings, s, zeros);
-	else
-		snprintf(buf, RULING_TEXT_MAX, "pass: %.300s keeps within %zu limit%s%s", recording, all->nr_rulings, s, zeros);
+	snprintf(buf, RULING_TEXT_MAX, "%s", sentence_text(sentence, &said));
 	return buf;
 }
 
 const char *print_blame_title(char buf[static RULING_TEXT_MAX], const struct rulings *all,
 			      const struct footprint_device *d)
 {
-	static const char *const titles[] = { [BLAME_GREW] = "what grew at the peak of",
-					      [BLAME_LEAVES] = "what each step leaves on",
-					      [BLAME_HOLDS] = "largest holders at the peak of" };
-	char name[64];
+	static const enum sentence titles[] = { [BLAME_GREW] = SAY_blame_grew,
+						[BLAME_LEAVES] = SAY_blame_leaves,
+						[BLAME_HOLDS] = SAY_blame_holds };
+	char name[64], sentence[SENTENCE_MAX];
+	struct fact device = fact_name("device", footprint_device_name(name, sizeof(name), d));
+	struct said said = said_of(titles[rulings_blame_kind(all, d)], &device, 1);
 
-	snprintf(buf, RULING_TEXT_MAX, "%s %s", titles[rulings_blame_kind(all, d)],
-		 footprint_device_name(name, sizeof(name), d));
+	snprintf(buf, RULING_TEXT_MAX, "%s", sentence_text(sentence, &said));
 	return buf;
 }
 

@@ -11,7 +11,7 @@
 
 #include "analyzer/stacks/stack.h"
 
-#define FACT_TEXT_MAX 256 /* longer texts are cut */
+#define FACT_TEXT_MAX 512 /* longer texts are cut */
 #define FACT_FUNCTION_MAX 96
 
 enum fact_unit {

@@ -19,6 +19,11 @@ static const struct {
 #undef SENTENCE
 };
 
+const char *sentence_words(enum sentence sentence)
+{
+	return sentences[sentence].text;
+}
+
 const char *sentence_name(enum sentence sentence)
 {
 	return sentences[sentence].name;

@@ -12,6 +12,7 @@
 #include "analyzer/base/heap.h"
 #include "analyzer/base/human.h"
 #include "analyzer/base/message.h"
+#include "analyzer/findings/sentence.h"
 #include "analyzer/holders/holders.h"
 #include "analyzer/launch/keeper.h"
 #include "analyzer/launch/obstacle.h"
@@ -185,12 +186,13 @@ static void out_of_memory_lines(const struct replay *m, const struct replay_devi
 	};
 	struct holders holders = HOLDERS_INIT;
 	struct stack stack = { 0 };
-	char asked[HUMAN_MAX];
+	char sentence[SENTENCE_MAX];
+	struct said said;
 
-	human_bytes(asked, d->books->oom_asked_bytes);
 	holders_find(&holders, m, &query);
-	message_info("out of memory on GPU %u: %s did not fit%s", d->ordinal, asked,
-		     holders.nr_holders ? "; the largest holders then:" : "");
+	said = SAID(ran_out_of_memory, fact_count("device", d->ordinal), fact_bytes("asked", d->books->oom_asked_bytes),
+		    fact_flag("has_holders", holders.nr_holders));
+	message_info("%s", sentence_text(sentence, &said));
 	for (uint32_t i = 0; i < holders.nr_holders && i < HOLDERS_SHOWN; i++)
 		holder_line(m, d->process, &holders.holder[i], &stack);
 	stack_release(&stack);

@@ -44,22 +44,23 @@ unsigned print_advice_brief(struct emit *e, const struct advices *all, const cha
 	return nr;
 }
 
-/* Up to where the figures go: after a failure the step was never seen. */
-static const char *extent(const struct advices *all, const struct advice *a)
+/* What was, and what would be; after a failure the step was never seen, and its figures go up to where a pass ends. */
+static struct said saving_said(const struct advices *all, const struct advice *a)
 {
-	if (!all->at_failure)
-		return "";
-	if (!a->of_forward)
-		return ", up to the failure";
-	return a->of_backward ? ", with the rest of backward" : ", with the rest of forward";
-}
+	struct fact before = fact_bytes("before", a->peak_bytes), after = fact_bytes("after", a->after_bytes);
+	struct fact share = fact_share("share", (double)a->saved_bytes, (double)a->peak_bytes);
+	struct fact to_failure = fact_flag("to_failure", all->at_failure && !a->of_forward);
+	struct fact to_backward = fact_flag("to_backward", all->at_failure && a->of_forward && a->of_backward);
+	struct fact to_forward = fact_flag("to_forward", all->at_failure && a->of_forward && !a->of_backward);
+	struct fact is_other = fact_flag("is_other", !a->keeps_result);
 
-/* By enum advice_fit. */
-static const char *const fit_texts[] = { "", "; would have fitted", "; not enough by itself" };
+	return SAID(saving, fact_flag("of_reserved", a->of_reserved), fact_flag("of_allocated", !a->of_reserved), before, after, share, to_failure,
+		    to_backward, to_forward, fact_flag("fits", a->fit == ADVICE_FITS), fact_flag("lacks", a->fit == ADVICE_LACKS), is_other);
+}
 
 void print_advice(struct emit *e, const struct advices *all, unsigned most)
 {
-	char saved[HUMAN_MAX], before[HUMAN_MAX], after[HUMAN_MAX], share[HUMAN_MAX], figures[256], text[SENTENCE_MAX];
+	char saved[HUMAN_MAX], text[SENTENCE_MAX];
 
 	for (unsigned i = 0; i < all->nr && i < most; i++) {
 		const struct advice *a = &all->advice[i];
@@ -67,15 +68,10 @@ void print_advice(struct emit *e, const struct advices *all, unsigned most)
 		emit_blank(e);
 		emit_heading(e, "%s (saves %s%s)", title_text(text, a), a->at_least ? ">= " : "",
 			     human_bytes(saved, a->saved_bytes));
-		snprintf(figures, sizeof(figures), "%s %s -> %s (-%s)%s%s%s", a->of_reserved ? "reserved" : "allocated",
-			 human_bytes(before, a->peak_bytes), human_bytes(after, a->after_bytes),
-			 human_percent(share, (double)a->saved_bytes, (double)a->peak_bytes),
-			 extent(all, a), fit_texts[a->fit],
-			 a->keeps_result ? "" : "; changes the result");
-		print_wrapped(e, "  ", "  ", figures);
-		print_wrapped(e, "  do:   ", "        ", sentence_text(text, &a->action));
-		print_wrapped(e, "  why:  ", "        ", sentence_text(text, &a->evidence));
-		print_wrapped(e, "  cost: ", "        ", sentence_text(text, &a->cost));
+		print_said(e, "  ", "  ", saving_said(all, a));
+		print_said(e, "  do:   ", "        ", a->action);
+		print_said(e, "  why:  ", "        ", a->evidence);
+		print_said(e, "  cost: ", "        ", a->cost);
 	}
 }
 

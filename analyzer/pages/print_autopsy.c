@@ -35,7 +35,7 @@ static const char *site_text(char *buf, size_t size, const struct stack_frame *f
 	struct stack_frame shown = *f;
 
 	if (!f->file && !f->function) {
-		snprintf(buf, size, "an unknown place");
+		snprintf(buf, size, "%s", sentence_words(SAY_unknown_place));
 		return buf;
 	}
 	if (f->python && f->file)

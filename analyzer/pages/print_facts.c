@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/human.h"
+#include "analyzer/findings/sentence.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/recording/basename.h"
 
@@ -111,7 +112,7 @@ static unsigned print_unhooked(struct emit *e, const struct replay *m)
 static const char *place_text(char *buf, size_t size, const struct readplace *p)
 {
 	if (!p->known)
-		snprintf(buf, size, "an unknown place");
+		snprintf(buf, size, "%s", sentence_words(SAY_unknown_place));
 	else if (p->site.file && p->site.line)
 		snprintf(buf, size, "%.*s:%" PRIu32, PLACE_NAME_WIDTH, basename_of(p->site.file),
 			 p->site.line);

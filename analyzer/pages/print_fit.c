@@ -11,45 +11,38 @@
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/pages/print_said.h"
 
-#define TEXT_MAX 1024
+#define TEXT_MAX (2 * SENTENCE_MAX)
 
 const char *print_fit_gpu(const struct fit_plan *plan, const struct fit_try *t)
 {
 	return plan->nr_gpus ? plan->gpu[t->gpu] : *t->result.gpu ? t->result.gpu : "GPU";
 }
 
-static const char *steps_text(char *buf, size_t size, uint32_t nr)
+static struct said fit_said(const struct fit_result *r)
 {
-	if (nr)
-		snprintf(buf, size, " after %" PRIu32 " step%s", nr, nr == 1 ? "" : "s");
-	else
-		snprintf(buf, size, "%s", "");
-	return buf;
+	struct fact used = fact_bytes("used", r->used_bytes), capacity = fact_if(r->capacity_bytes, fact_bytes("capacity", r->capacity_bytes));
+	char zeros[ZERO_TEXT_MAX];
+
+	if (r->outcome == FIT_FITS)
+		return SAID(fit_fits, fact_flag("is_least", r->zero_answers), used, capacity,
+			    fact_name("zeros", print_zeros(zeros, "; ", r->zero_answers)));
+	if (r->outcome == FIT_TIGHT)
+		return SAID(fit_is_tight, used, fact_bytes("capacity", r->capacity_bytes));
+	if (r->outcome == FIT_OOM)
+		return SAID(fit_runs_out_of_memory, fact_if(r->nr_steps, fact_count("steps", r->nr_steps)));
+	if (r->outcome == FIT_IDLE)
+		return SAID(fit_used_nothing, NO_FACTS);
+	if (r->signal)
+		return SAID(fit_was_ended, fact_count("signal", (uint64_t)r->signal), fact_name("name", strsignal(r->signal)));
+	return SAID(fit_failed, fact_count("status", (uint64_t)r->exit_status));
 }
 
 const char *print_fit_outcome(char *buf, size_t size, const struct fit_result *r)
 {
-	char used[HUMAN_MAX], capacity[HUMAN_MAX], steps[48], zeros[ZERO_TEXT_MAX];
-	const char *least = r->zero_answers ? "at least " : "";
+	struct said said = fit_said(r);
+	char sentence[SENTENCE_MAX];
 
-	human_bytes(used, r->used_bytes);
-	human_bytes(capacity, r->capacity_bytes);
-	steps_text(steps, sizeof(steps), r->nr_steps);
-	print_zeros(zeros, "; ", r->zero_answers);
-	if (r->outcome == FIT_FITS && r->capacity_bytes)
-		snprintf(buf, size, "fits: %s%s of %s in use%s", least, used, capacity, zeros);
-	else if (r->outcome == FIT_FITS)
-		snprintf(buf, size, "fits: %s%s in use%s", least, used, zeros);
-	else if (r->outcome == FIT_TIGHT)
-		snprintf(buf, size, "leaves too little free: %s of %s in use", used, capacity);
-	else if (r->outcome == FIT_OOM)
-		snprintf(buf, size, "out of memory%s", steps);
-	else if (r->outcome == FIT_IDLE)
-		snprintf(buf, size, "used no GPU memory");
-	else if (r->signal)
-		snprintf(buf, size, "was ended by signal %d (%s)", r->signal, strsignal(r->signal));
-	else
-		snprintf(buf, size, "failed with exit status %d", r->exit_status);
+	snprintf(buf, size, "%s", sentence_text(sentence, &said));
 	return buf;
 }
 
@@ -247,11 +240,11 @@ static void print_answer(struct emit *e, const struct fit_page *p, unsigned gpu)
 	if (a->next)
 		print_reason(e, a->next);
 	else
-		emit_text(e, "(the largest that was to be tried)");
+		print_said(e, "", "  ", SAID(fit_is_largest, NO_FACTS));
 	if (a->best && r->zero_answers)
-		emit_text(e, "(at least%s)", print_zeros(zeros, "; ", r->zero_answers));
+		print_said(e, "", "  ", SAID(fit_at_least, fact_name("zeros", print_zeros(zeros, "; ", r->zero_answers))));
 	if (a->best && r->nr_ooms)
-		emit_text(e, "(with it %" PRIu64 " requests failed, and the program went on)", r->nr_ooms);
+		print_said(e, "", "  ", SAID(fit_went_on, fact_count("requests", r->nr_ooms)));
 	emit_row_end(e);
 }
 

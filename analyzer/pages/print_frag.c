@@ -123,7 +123,7 @@ static const char *site_text(char *buf, size_t size, const struct blocker *b)
 	struct stack_frame frame = b->site;
 
 	if (!b->known) {
-		snprintf(buf, size, "an unknown place");
+		snprintf(buf, size, "%s", sentence_words(SAY_unknown_place));
 		return buf;
 	}
 	if (frame.file)
@@ -259,14 +259,12 @@ static void text_wrapped(struct emit *e, void (*line)(struct emit *, const char 
 	line(e, "%*s%s", in, "", text);
 }
 
-static const char *rounding_text(char buf[static TEXT_MAX], const struct frag_figures *f)
+/* What is beside the label of a figure. */
+static void figure(struct emit *e, const char *label, struct said said)
 {
-	uint64_t unknown = unknown_request(f);
-	char lost[HUMAN_MAX], of[HUMAN_MAX];
+	char sentence[SENTENCE_MAX];
 
-	snprintf(buf, TEXT_MAX, "%s: blocks larger than asked for%s%s%s", human_bytes(lost, f->known - f->requested),
-		 unknown ? " (" : "", unknown ? human_bytes(of, unknown) : "", unknown ? " not known)" : "");
-	return buf;
+	emit_label(e, NULL, label, "%s", sentence_text(sentence, &said));
 }
 
 static void text_figures(struct emit *e, const struct frag_view *v)
@@ -274,31 +272,27 @@ static void text_figures(struct emit *e, const struct frag_view *v)
 	enum frag_when when = shown_moment(v);
 	const struct frag_figures *p = &v->d->moment[FRAG_PEAK].figures, *f = &v->d->moment[when].figures;
 	const struct frag_figures *end = &v->d->moment[FRAG_END].figures;
-	char a[HUMAN_MAX], b[HUMAN_MAX], c[HUMAN_MAX], text[TEXT_MAX];
+	bool is_kept = v->device->process->is_kept;
+	uint64_t unknown = unknown_request(f);
 
-	emit_label(e, NULL, "reserved", "peak %s%s%s, %s at the end", print_at_least(v->device->process),
-		   human_bytes(a, p->reserved), v->device->process->is_kept ? " in the part that is kept" : "",
-		   human_bytes(b, end->reserved));
-	emit_label(e, NULL, "cached, unused", "%s of reserved at its peak (1 - allocated/reserved)",
-		   human_percent(a, (double)p->cached, (double)p->reserved));
-	emit_label(e, NULL, when == FRAG_PEAK ? "at that peak" : "at the failure",
-		   "%s allocated, %s cached, largest free %s", human_bytes(a, f->allocated),
-		   human_bytes(b, f->cached), human_bytes(c, f->largest_free));
-	emit_label(e, NULL, "  stuck", "%s (%s of reserved) between live blocks", human_bytes(a, f->stuck),
-		   human_percent(b, (double)f->stuck, (double)f->reserved));
-	emit_label(e, NULL, "  rounding", "%s", rounding_text(text, f));
+	figure(e, "reserved", SAID(frag_figure_reserved, fact_name("at_least", print_at_least(v->device->process)),
+				   fact_bytes("peak", p->reserved), fact_flag("is_kept", is_kept), fact_bytes("end", end->reserved)));
+	figure(e, "cached, unused", SAID(frag_figure_unused, fact_share("share", (double)p->cached, (double)p->reserved)));
+	figure(e, when == FRAG_PEAK ? "at that peak" : "at the failure",
+	       SAID(frag_figure_moment, fact_bytes("allocated", f->allocated), fact_bytes("cached", f->cached),
+		    fact_bytes("largest", f->largest_free)));
+	figure(e, "  stuck", SAID(frag_figure_stuck, fact_bytes("bytes", f->stuck), fact_share("share", (double)f->stuck, (double)f->reserved)));
+	figure(e, "  rounding", SAID(frag_figure_rounding, fact_bytes("lost", f->known - f->requested),
+				     fact_if(unknown, fact_bytes("unknown", unknown))));
 	if (f->pending)
-		emit_label(e, NULL, "  pending", "%s freed, but perhaps in use by another stream",
-			   human_bytes(a, f->pending));
+		figure(e, "  pending", SAID(frag_figure_pending, fact_bytes("bytes", f->pending)));
 	if (f->held)
-		emit_label(e, NULL, "  CUDA graphs", "keep %s free for themselves", human_bytes(a, f->held));
-	emit_label(e, NULL, "empty_cache", "would return %s then, %s at the end", human_bytes(a, f->empty_cache),
-		   human_bytes(b, end->empty_cache));
+		figure(e, "  CUDA graphs", SAID(frag_figure_graphs, fact_bytes("bytes", f->held)));
+	figure(e, "empty_cache", SAID(frag_figure_empty_cache, fact_bytes("bytes", f->empty_cache), fact_bytes("end", end->empty_cache)));
 	if (!frag_is_expandable(v->d))
-		emit_label(e, NULL, "expandable", "segments would reserve about %s at the peak",
-			   human_bytes(a, expandable_peak(&v->d->expandable)));
+		figure(e, "expandable", SAID(frag_figure_expandable, fact_bytes("bytes", expandable_peak(&v->d->expandable))));
 	if (v->d->disagreements)
-		emit_label(e, NULL, "not known", "some segments: what is stuck is an estimate");
+		figure(e, "not known", SAID(frag_figure_not_known, NO_FACTS));
 }
 
 static void text_advice(struct emit *e, struct said said)
@@ -317,23 +311,24 @@ void print_frag_text(struct emit *e, const struct frag_view *v)
 
 	emit_heading(e, "%s", print_device_title(title, sizeof(title), v->m, v->device));
 	if (!v->d || !v->d->moment[FRAG_PEAK].reached) {
-		emit_text(e, "PyTorch's caching allocator reserved nothing here.");
+		print_said(e, "", "", SAID(frag_reserved_nothing, NO_FACTS));
 		return;
 	}
 	said = verdict(v);
 	if (*sentence_text(sentence, &said))
 		text_wrapped(e, emit_heading, sentence, 0);
 	else
-		emit_text(e, "No fragmentation that did harm.");
+		print_said(e, "", "", SAID(frag_none, NO_FACTS));
 	emit_blank(e);
 	text_figures(e, v);
 	when = shown_moment(v);
 	if (!*sentence || !v->blockers[when].nr_blockers)
 		return;
 	emit_blank(e);
-	emit_text(e, "What kept segments that were %s free, at %s:",
-		  v->blockers[when].is_half_free ? "at least half" : "partly",
-		  when == FRAG_FAILURE ? "the failure" : "the peak");
+	print_said(e, "", "", v->blockers[when].is_half_free ? SAID(frag_kept_half_free, fact_flag("at_failure", when == FRAG_FAILURE),
+								    fact_flag("at_peak", when != FRAG_FAILURE)) :
+							       SAID(frag_kept_partly_free, fact_flag("at_failure", when == FRAG_FAILURE),
+								    fact_flag("at_peak", when != FRAG_FAILURE)));
 	print_blockers(e, v, when);
 	emit_blank(e);
 	text_advice(e, expandable_advice(v));

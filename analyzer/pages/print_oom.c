@@ -111,8 +111,7 @@ static void say_verdict(struct sentences *to, const struct oom_message *m, const
 
 #define MISSING_TEXT_MAX 200
 
-/* Returns buf. */
-static const char *missing_name(char buf[static SENTENCE_MAX], const struct oom_missing *missing)
+static const char *missing_name(const struct oom_missing *missing)
 {
 	static const struct {
 		const char *figure;
@@ -124,40 +123,38 @@ static const char *missing_name(char buf[static SENTENCE_MAX], const struct oom_
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(names[i].figure, missing->figure))
-			return sentence_text(buf, &(struct said){ .sentence = names[i].says });
-	snprintf(buf, SENTENCE_MAX, "%s", missing->figure);
-	return buf;
+			return sentence_words(names[i].says);
+	return missing->figure;
 }
 
 /* "how much was free and how much PyTorch had reserved" */
 static const char *missing_names(char buf[static MISSING_TEXT_MAX], const struct oom_story *s)
 {
-	char name[SENTENCE_MAX];
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->nr_missing && n < MISSING_TEXT_MAX; i++) {
 		const char *before = !i ? "" : i + 1 == s->nr_missing ? " and " : ", ";
 
-		n += (size_t)snprintf(buf + n, MISSING_TEXT_MAX - n, "%s%s", before, missing_name(name, &s->missing[i]));
+		n += (size_t)snprintf(buf + n, MISSING_TEXT_MAX - n, "%s%s", before, missing_name(&s->missing[i]));
 	}
 	return buf;
 }
 
-static const char *outcome_name(char buf[static SENTENCE_MAX], enum verdict verdict)
+static const char *outcome_name(enum verdict verdict)
 {
 	switch (verdict) {
 	case VERDICT_TOO_BIG:
-		return sentence_text(buf, &(struct said){ .sentence = SAY_outcome_too_big });
+		return sentence_words(SAY_outcome_too_big);
 	case VERDICT_FRAGMENTATION:
-		return sentence_text(buf, &(struct said){ .sentence = SAY_outcome_fragmentation });
+		return sentence_words(SAY_outcome_fragmentation);
 	case VERDICT_OTHER_PROCESS:
-		return sentence_text(buf, &(struct said){ .sentence = SAY_outcome_others });
+		return sentence_words(SAY_outcome_others);
 	case VERDICT_NON_TORCH:
-		return sentence_text(buf, &(struct said){ .sentence = SAY_outcome_outside });
+		return sentence_words(SAY_outcome_outside);
 	case VERDICT_USER_LIMIT:
-		return sentence_text(buf, &(struct said){ .sentence = SAY_outcome_limit });
+		return sentence_words(SAY_outcome_limit);
 	default:
-		return sentence_text(buf, &(struct said){ .sentence = SAY_outcome_none });
+		return sentence_words(SAY_outcome_none);
 	}
 }
 
@@ -165,24 +162,24 @@ static const char *outcome_name(char buf[static SENTENCE_MAX], enum verdict verd
 static void say_missing(struct sentences *to, const struct oom_story *s)
 {
 	const struct oom_missing *missing = &s->missing[0];
-	char text[MISSING_TEXT_MAX], name[SENTENCE_MAX], outcome[SENTENCE_MAX], part[SENTENCE_MAX];
+	char text[MISSING_TEXT_MAX], part[SENTENCE_MAX];
 	size_t n = 0;
 
 	if (s->nr_missing != 1 || !missing->nr_outcomes)
 		return;
 	if (missing->nr_outcomes == 1) {
-		say(to, SAID(text_one_outcome, fact_name("figure", missing_name(name, missing)),
-			     fact_name("outcome", outcome_name(outcome, missing->outcome[0].verdict))));
+		say(to, SAID(text_one_outcome, fact_name("figure", missing_name(missing)),
+			     fact_name("outcome", outcome_name(missing->outcome[0].verdict))));
 		return;
 	}
 	for (size_t i = 0; i < missing->nr_outcomes && n < sizeof(text); i++) {
 		struct fact size = fact_figure("size", (struct oom_figure){ true, 3, missing->outcome[i + !i].from_bytes, 0 });
-		struct fact is = fact_name("outcome", outcome_name(outcome, missing->outcome[i].verdict));
+		struct fact is = fact_name("outcome", outcome_name(missing->outcome[i].verdict));
 		struct said said = i ? SAID(text_outcome_from, size, is) : SAID(text_outcome_below, size, is);
 
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", i ? ", " : "", sentence_text(part, &said));
 	}
-	say(to, SAID(text_outcomes, fact_name("figure", missing_name(name, missing)), fact_name("outcomes", text)));
+	say(to, SAID(text_outcomes, fact_name("figure", missing_name(missing)), fact_name("outcomes", text)));
 }
 
 /* A message of PyTorch's that has figures, but not those that would explain it. */

@@ -8,7 +8,7 @@
 
 #include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_facts.h"
-#include "analyzer/ui/print_wrapped.h"
+#include "analyzer/pages/print_said.h"
 
 #define NAME_MAX_SHOWN 128
 
@@ -23,22 +23,22 @@ unsigned print_parts(struct emit *e, const struct autopsy *a)
 	const struct autopsy_parts *p = &a->parts;
 	bool is_cross = p->cross_bytes && 2 * p->cross_bytes >= p->step_bytes;
 	uint64_t bytes = is_cross ? p->cross_bytes : p->most_bytes;
-	char name[NAME_MAX_SHOWN] = "cross-attention", pictures[96] = "", text[NAME_MAX_SHOWN + 192];
-	char size[HUMAN_MAX], all[HUMAN_MAX], share[HUMAN_MAX];
+	struct fact part = fact_bytes("bytes", bytes), all = fact_bytes("all", p->step_bytes);
+	struct fact share = fact_share("share", (double)bytes, (double)p->step_bytes);
+	bool has_pictures = p->pictures > 0;
+	char name[NAME_MAX_SHOWN];
 
 	if ((!p->most && !is_cross) || !autopsy_matters(a, bytes))
 		return 0;
-	if (!is_cross)
-		part_name(a, name);
+	if (is_cross)
+		return print_said(e, "- ", "  ", SAID(part_is_cross_attention, part, all, share));
+	part_name(a, name);
 	if (!name[strspn(name, "*.")]) /* some layers of a list */
 		return 0;
-	if (!is_cross && p->pictures)
-		snprintf(pictures, sizeof(pictures), ", of %" PRIu64 " picture%s of %" PRIu64 " x %" PRIu64, p->pictures,
-			 p->pictures == 1 ? "" : "s", p->height, p->width);
-	snprintf(text, sizeof(text), "%s%s made %s of the step's %s (%s)%s", is_cross ? "" : "module ", name,
-		 human_bytes(size, bytes), human_bytes(all, p->step_bytes),
-		 human_percent(share, (double)bytes, (double)p->step_bytes), pictures);
-	return print_wrapped(e, "- ", "  ", text);
+	return print_said(e, "- ", "  ", SAID(part_made_most, fact_name("module", name), part, all, share,
+					      fact_if(has_pictures, fact_count("pictures", p->pictures)),
+					      fact_if(has_pictures, fact_count("height", p->height)),
+					      fact_if(has_pictures, fact_count("width", p->width))));
 }
 
 void print_parts_object(struct emit *e, const struct autopsy *a)

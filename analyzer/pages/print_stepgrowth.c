@@ -64,10 +64,10 @@ static struct said line_said(const struct stepgrowth *g, const struct stepgrowth
 	double oom = stepgrowth_oom_step(g, limits), low, high;
 	/* Growth that slows down may come to an end, by the fit that is believed. */
 	bool may_end = stepgrowth_oom_range(g, limits, &low, &high) && isinf(growth_believed(&g->total)->limit_step_high);
-	char text[HUMAN_MAX], words[SENTENCE_MAX];
+	char text[HUMAN_MAX];
 	struct fact is_gpu = fact_flag("is_gpu", !g->is_host), is_host = fact_flag("is_host", g->is_host);
 	struct fact place = fact_name("place", *where ? where : NULL), rate = fact_signed_bytes("rate", llround(findings_slope(g)));
-	struct fact each = fact_name("each", stepgrowth_each(words, g)), by = fact_name("by", stepgrowth_by_names[g->by]), at;
+	struct fact each = fact_name("each", stepgrowth_each(g)), by = fact_name("by", stepgrowth_by_names[g->by]), at;
 	struct fact goes_on = fact_flag("goes_on", !g->has_ended), has_ended = fact_flag("has_ended", g->has_ended);
 
 	if (g->is_rare)

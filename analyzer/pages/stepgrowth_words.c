@@ -13,11 +13,11 @@
 #define READINGS_TO_TELL 4 /* of fewer, nothing is said of growth */
 #define PLACE_WIDTH 42 /* of who lets go, so that its line has 80 columns */
 
-const char *stepgrowth_each(char buf[static SENTENCE_MAX], const struct stepgrowth *g)
+const char *stepgrowth_each(const struct stepgrowth *g)
 {
 	static const enum sentence each[] = { SAY_each_step, SAY_each_call, SAY_each_events };
 
-	return sentence_text(buf, &(struct said){ .sentence = each[g->by] });
+	return sentence_words(each[g->by]);
 }
 
 const char *stepgrowth_at(char buf[static HUMAN_MAX], const struct stepgrowth *g, double at)
@@ -92,8 +92,7 @@ struct said stepgrowth_bound(const struct stepgrowth_cause *c)
 
 struct said stepgrowth_apart_note(const struct stepgrowth *g, const struct stepgrowth_cause *c, double sum, const char *place)
 {
-	char text[SENTENCE_MAX];
-	struct fact rate = fact_signed_bytes("rate", llround(sum)), each = fact_name("each", stepgrowth_each(text, g));
+	struct fact rate = fact_signed_bytes("rate", llround(sum)), each = fact_name("each", stepgrowth_each(g));
 	struct fact at = fact_name("place", *place ? place : NULL);
 
 	if (c->fills_up)
@@ -106,8 +105,7 @@ struct said stepgrowth_apart_note(const struct stepgrowth *g, const struct stepg
 struct said stepgrowth_small_note(const struct stepgrowth *g, size_t nr, double sum)
 {
 	struct fact places = fact_count("places", nr), rate = fact_signed_bytes("rate", llround(sum));
-	char text[SENTENCE_MAX];
-	struct fact each = fact_name("each", stepgrowth_each(text, g));
+	struct fact each = fact_name("each", stepgrowth_each(g));
 
 	return g->is_filled ? SAID(note_loading, places, rate, each) : SAID(note_little, places, rate, each);
 }

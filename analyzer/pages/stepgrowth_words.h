@@ -10,8 +10,8 @@
 
 #define STEPGROWTH_TEXT_MAX 256
 
-/* What growth is by: "a step", "a call", "in 1,000 events". Returns buf. */
-const char *stepgrowth_each(char buf[static SENTENCE_MAX], const struct stepgrowth *g);
+/* What growth is by: "a step", "a call", "in 1,000 events". Static. */
+const char *stepgrowth_each(const struct stepgrowth *g);
 
 /* The number of a step or call, or of events, at a place of its readings. */
 const char *stepgrowth_at(char buf[static HUMAN_MAX], const struct stepgrowth *g, double at);
