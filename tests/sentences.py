@@ -13,10 +13,10 @@ TABLE = TREE / "analyzer" / "findings" / "sentences.def"
 EXAMPLES = {
     "bytes": "3.19 GiB", "signed_bytes": "-12.0 MiB", "count": "51", "many": "1,064", "step": "7", "ns": "1.5 s",
     "share": "12.5%", "ratio": "4", "name": "history", "site": "train.py:36", "line": "train.py:36", "flag": "",
-    "figure": "2.50 GiB", "range": "0.60 to 0.62 GiB", "percent": "6.25%", "size": "18.2 GiB", "at": "127",
+    "figure": "2.50 GiB", "range": "0.60 to 0.62 GiB", "percent": "6.25%", "size": "18.2 GiB", "at": "127", "whole": "127",
 }  # fmt: skip
 NAMES = {
-    "device": "GPU 0, NVIDIA H100", "zeros": "; cuDNN's workspaces are not in it (3 unknown)", "certainty": "probably ", "verdict": "leak",
+    "device": "GPU 0, NVIDIA H100", "zeros": "; cuDNN's workspaces are not counted (3 unknown)", "certainty": "probably ", "verdict": "leak",
     "keeper": "self.history", "kind": "list", "function": "fit", "place": "in fit() at train.py:36", "caller": "main.py:12", "code": "history.clear()",
     "entry": "sessions[key]", "value": "x.detach()", "call": "model.0.register_forward_hook()", "other": "outputs.clear()",
     "attribute": "parent", "variable": "previous", "optimizer": "optimizer", "figure": "free", "figures": "how much was free",

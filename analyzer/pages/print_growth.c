@@ -129,6 +129,15 @@ static struct fact fact_size(const char *key, const struct seriestext *s, double
 	return fact_as(fact_signed_bytes(key, llround(fmax(-0x1p62, fmin(bytes, 0x1p62)))), size(text, s, bytes, digits));
 }
 
+/* A step that was read, which may have any number. */
+static struct fact fact_whole(const char *key, double number)
+{
+	char text[FACT_TEXT_MAX];
+
+	snprintf(text, sizeof(text), "%.0f", number);
+	return fact_name(key, text);
+}
+
 /* A step that may lie far away, or never come. */
 static struct fact fact_at(const char *key, double step)
 {
@@ -260,7 +269,7 @@ static void print_notes(struct emit *e, const struct growth *g, const struct ser
 	bool is_first = true;
 
 	if (g->nr_warm_up)
-		note(e, &is_first, SAID(series_warm_up, fact_count("readings", g->nr_warm_up), fact_at("step", s->reading[g->nr_warm_up].step)));
+		note(e, &is_first, SAID(series_warm_up, fact_count("readings", g->nr_warm_up), fact_whole("step", s->reading[g->nr_warm_up].step)));
 	if (g->nr_outliers)
 		note(e, &is_first, SAID(series_spikes, fact_count("readings", g->nr_outliers)));
 	if (s->is_decimal)
@@ -307,14 +316,14 @@ static void print_text(struct emit *e, const struct growth *g, const struct seri
 		emit_blank(e);
 		label(e, "  growth", pace_said(g, s));
 	}
-	label(e, "  now", SAID(series_now, fact_size("bytes", s, last->bytes, 3), fact_at("step", last->step),
+	label(e, "  now", SAID(series_now, fact_size("bytes", s, last->bytes, 3), fact_whole("step", last->step),
 			       fact_many("readings", s->nr_readings)));
 	if (l->capacity_bytes)
 		label(e, "  capacity", SAID(series_capacity, fact_size("bytes", s, growth_limits_bytes(l), 4),
 					    fact_flag("is_reduced", l->context_bytes)));
 	print_limit(e, g, s, l);
 	if (grows(g) && !growth_is_finding(g, s, l))
-		print_said(e, "", "  ", SAID(series_note, fact_at("steps", l->horizon_steps)));
+		print_said(e, "", "  ", SAID(series_note, fact_whole("steps", l->horizon_steps)));
 	if (growth_is_warned(g, s, l))
 		print_said(e, "", "  ", SAID(note_warned, NO_FACTS));
 	print_notes(e, g, s);

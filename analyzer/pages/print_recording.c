@@ -274,7 +274,7 @@ const char *print_zeros(char buf[static ZERO_TEXT_MAX], const char *before, uint
 
 	buf[0] = 0;
 	if (nr)
-		snprintf(buf, ZERO_TEXT_MAX, "%scuDNN's workspaces are not in it (%s unknown)", before,
+		snprintf(buf, ZERO_TEXT_MAX, "%scuDNN's workspaces are not counted (%s unknown)", before,
 			 human_count(count, nr));
 	return buf;
 }

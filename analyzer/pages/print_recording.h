@@ -56,7 +56,7 @@ const char *print_at_least(const struct replay_process *p);
 uint64_t print_zero_answers(const struct replay *m);
 
 /*
- * "cuDNN's workspaces are not in it (12 unknown)" after BEFORE: the end of a sentence with a figure that rests on
+ * "cuDNN's workspaces are not counted (12 unknown)" after BEFORE: the end of a sentence with a figure that rests on
  * them, after NR answers of 0; "" after none. Returns buf.
  */
 #define ZERO_TEXT_MAX 96

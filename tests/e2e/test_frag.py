@@ -93,7 +93,7 @@ def test_blockers_of_segments_that_are_mostly_in_use(vramtrace, judged):
     assert {finding["site"]["line"] for finding in printed["findings"]} == {blocker["site"]["line"]} == {line}
     assert blocker["kept_bytes"] == device["moments"]["peak"]["stuck_bytes"] == 32 * 106 << 20
     page = vramtrace.call("frag", done.path).stdout
-    assert "What kept segments that were partly free, at the peak:" in page and "before the large blocks" not in page
+    assert "What stopped partly free segments from being released, at the peak:" in page and "before the large blocks" not in page
     assert len(page.splitlines()) <= 24 and max(map(len, page.splitlines())) <= 80
 
 
@@ -129,7 +129,7 @@ def test_what_can_be_given_back_is_not_scarce(vramtrace, judged):
     (device,) = printed["devices"]
     same_as_told(device, done.ledger)
     assert printed["findings"] == [] and device["moments"]["peak"]["empty_cache_bytes"] == 4 << 30
-    assert "No fragmentation that did harm." in vramtrace.call("frag", done.path).stdout
+    assert "No harmful fragmentation." in vramtrace.call("frag", done.path).stdout
 
 
 def test_pieces_on_an_empty_gpu_are_no_finding(vramtrace, judged):
@@ -137,7 +137,7 @@ def test_pieces_on_an_empty_gpu_are_no_finding(vramtrace, judged):
     done, printed = judged("frag.py", "segments")
     moment = printed["devices"][0]["moments"]["peak"]
     assert moment["stuck_bytes"] > moment["reserved_bytes"] / 2 and printed["findings"] == []
-    assert "No fragmentation that did harm." in vramtrace.call("frag", done.path).stdout
+    assert "No harmful fragmentation." in vramtrace.call("frag", done.path).stdout
 
 
 def test_a_failed_request(judged):

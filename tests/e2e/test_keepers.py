@@ -24,7 +24,7 @@ KEEPERS = {
     "in_hook": ("leak", "local", "outputs", "dict", "del outputs[key] after its last use, or limit its size"),
     "in_ctx": ("leak", "global", "results", "list", "results.append(x.detach()) in place of x"),
     "in_generator": ("leak", "generator", "mine", "list", None),
-    "in_exception": ("exception", "global", "errors", "list", "errors.clear(), or str(error) in it in place of the error"),
+    "in_exception": ("exception", "global", "errors", "list", "errors.clear(), or str(error) in it, not the error"),
     "in_last_exc": ("exception", "exception", "sys.last_exc", "exception", "del sys.last_exc"),
     "in_thread_local": ("leak", "thread", "store.kept", "list", None),
     "in_cycle": ("cycle", "cycle", "in a reference cycle (Node)", "object",
@@ -42,14 +42,14 @@ GRAPHS = {
 
 # What hooks keep: the nearest keeper, and what would let go of it.
 HOOKS = {
-    "closure": ("kept", "of the handle that layers.0.register_forward_hook() returned"),
-    "method": ("layers.*._forward_pre_hooks[*].__self__.seen", "of the handle that layers.0.register_forward_pre_hook() returned"),
-    "partial": ("layers.*._forward_hooks[*].args[*]", "of the handle that layers.0.register_forward_hook() returned"),
-    "backward": ("kept", "of the handle that registering the hook of layers.1 returned"),
-    "weight": ("kept", "of the handle that registering the hook of layers.0.weight returned"),
-    "shared": ("kept", "of the handle that layers.0.register_forward_hook() returned"),
-    "each_layer": ("kept", "of each handle that layers.*.register_forward_hook() returned"),
-    "several": ("kept", "of each handle that layers.*.register_forward_pre_hook() returned"),
+    "closure": ("kept", "on the handle from layers.0.register_forward_hook()"),
+    "method": ("layers.*._forward_pre_hooks[*].__self__.seen", "on the handle from layers.0.register_forward_pre_hook()"),
+    "partial": ("layers.*._forward_hooks[*].args[*]", "on the handle from layers.0.register_forward_hook()"),
+    "backward": ("kept", "on the handle from registering the hook of layers.1"),
+    "weight": ("kept", "on the handle from registering the hook of layers.0.weight"),
+    "shared": ("kept", "on the handle from layers.0.register_forward_hook()"),
+    "each_layer": ("kept", "on each handle from layers.*.register_forward_hook()"),
+    "several": ("kept", "on each handle from layers.*.register_forward_pre_hook()"),
     "global_list": ("everything", None),
 }
 
@@ -57,7 +57,7 @@ HOOKS = {
 def removal(handle):
     if handle is None:
         return "everything.clear()"
-    return f"handle.remove(), {handle}" + (", and of other hooks that hold the same" if " the handle" in handle else "")
+    return f"handle.remove() {handle}" + (", and on other hooks that hold the same tensors" if " the handle" in handle else "")
 
 
 @pytest.mark.parametrize("way", HOOKS)

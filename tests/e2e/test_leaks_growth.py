@@ -516,7 +516,7 @@ def test_capacity_that_is_passed_already(vramtrace, recorded):
     beyond = vramtrace.json("leaks", "--capacity", f"{room}", path)["growth"][0]
     assert beyond["beyond_capacity"] and beyond["predicted_oom_step"] is None
     text = vramtrace.call("leaks", "--capacity", f"{room}", path).stdout
-    assert "beyond the capacity already" in text and "near step" not in text and "believed" not in text
+    assert "already beyond the capacity" in text and "near step" not in text and "chosen" not in text
     ahead = vramtrace.json("leaks", "--capacity", f"{room + (1 << 30)}", path)["growth"][0]
     assert not ahead["beyond_capacity"] and ahead["predicted_oom_step"] > STEPS
 

@@ -831,7 +831,7 @@ def test_what_is_told_of_large_tensors(vramtrace, ran_out):
     assert (alike["tensors"], alike["operation"]) == (3, "neg")
     (firsts, *_) = vramtrace.json("oom", ran_out("firsts").path)["findings"]
     (views,) = [facts for facts in firsts["evidence_facts"] if facts["says"] == "views_of_more"]
-    assert views["seen_bytes"] * 256 == views["kept_bytes"] and firsts["advice_facts"][0]["code"] == "kept.append(x.clone()) in place of x, a view of more"
+    assert views["seen_bytes"] * 256 == views["kept_bytes"] and firsts["advice_facts"][0]["code"] == "kept.append(x.clone()) in place of x, a view of a larger tensor"
     causes = [facts["cause"] for facts in vramtrace.json("oom", ran_out("large_order").path)["set_aside"]]
     assert causes and "attention_matrix" not in causes
 
@@ -961,36 +961,36 @@ def test_other_optimizers_do_not_replace_a_history(vramtrace, ran_out):
 
 LETS_GO = {
     "leak": "history.clear()",
-    "kept_errors": "errors.clear(), or str(error) in it in place of the error",
+    "kept_errors": "errors.clear(), or str(error) in it, not the error",
     "halves": "the end of the except block",
     "circles": "gc.collect(), or a weakref for one of the references",
     "gated": "ctx.save_for_backward(...) in place of ctx.result = ...",
     "usual": "x.detach() in centred.usual in place of x",
-    "taps": "handle.remove(), of each handle that model.*.register_forward_hook() returned",
+    "taps": "handle.remove() on each handle from model.*.register_forward_hook()",
     "rounds": "while True: yield from x, in place of itertools.cycle(x) in others",
     "backlog": "a maxsize, or a smaller one, for the Queue() in answers",
     "weighed": "two iterators made from the source, instead of the two of itertools.tee() (one is counted), which keeps what the slower one has yet to read",
-    "fetched_ahead": "submit() of a few at a time, as map() of an executor makes all of them ahead",
+    "fetched_ahead": "submit() a few at a time, as map() of an executor makes all results ahead",
     "hindcasts": "del each Future once its result() was read and submit() only a few ahead, or have its function return only what is used",
-    "escorts": "a with block for each, in place of enter_context() or callback() of open_ways, a stack that stays open",
-    "reminders": "cancel() of the handle of call_later() or call_at(), once it is not wanted",
-    "watches": "cancel() of each task that is not to go on, and an end for its loop",
-    "replies": "no list of tasks that are done, as each keeps its result, or a coroutine that returns only what is used",
+    "escorts": "a with block for each use, in place of enter_context() or callback() of open_ways, a stack that stays open",
+    "reminders": "cancel() on the handle from call_later() or call_at(), once it is not wanted",
+    "watches": "cancel() of each task that is no longer needed, and an exit from its loop",
+    "replies": "no list of finished tasks, as each keeps its result; or a coroutine that returns only what is used",
     "farewells": "weakref.finalize() with a function that has no reference to the object itself",
     "trips": "weakref.ref(key) in place of the key in each value of all_trips (each keeps its own key alive)",
     "mocked": "writer.reset_mock(), or a plain stub in its place: a mock keeps all that it is called with",
-    "doors": "cancel() of each threading.Timer that is no longer needed, for example before a new one replaces it",
-    "damped": "handle.remove(), of each handle that registering the hook of table.weight returned",
-    "idle_visits": "cancel() of the handle of call_later() or call_at(), once it is not wanted",
-    "swaps": "optimizer.state.pop(x), of each x that it no longer updates",
+    "doors": "cancel() on each threading.Timer that is no longer needed, for example before a new one replaces it",
+    "damped": "handle.remove() on each handle from registering the hook of table.weight",
+    "idle_visits": "cancel() on the handle from call_later() or call_at(), once it is not wanted",
+    "swaps": "optimizer.state.pop(x) for each x that it no longer updates",
     "played": "values.append(x.detach()) in place of x",
     "handlers": "a function that does not keep the one it replaces (in its variable before)",
-    "records": "str(x), or x.item() of a single number, in place of x in what is logged",
+    "records": "log str(x), or x.item() of a single number, in place of x",
     "branches": "tip.stem = None once it is not needed",
     "directions": "basis.append(x.detach()) in place of x",
     "orbits": "x.detach() in spot in place of x",
-    "chapters": "book[*].openings.append(x.clone()) in place of x, a view of more",
-    "herbs": "x.clone() in known in place of x, a view of more",
+    "chapters": "book[*].openings.append(x.clone()) in place of x, a view of a larger tensor",
+    "herbs": "x.clone() in known in place of x, a view of a larger tensor",
 }
 
 
@@ -1003,7 +1003,7 @@ def test_line_that_lets_go(vramtrace, ran_out, cause):
 def test_groups_that_an_optimizer_alone_has(vramtrace, ran_out):
     """`oom` calls them older models, which `leaks` does not know of: it says the line."""
     (growth,) = vramtrace.json("leaks", ran_out("heads").path)["growth"]
-    said = "del of each group in optimizer.param_groups that no model uses, and state.pop(p) of its parameters p"
+    said = "del each group in optimizer.param_groups that no model uses, and state.pop(p) for its parameters p"
     assert said in [cause.get("let_go_by") for cause in growth["causes"]]
 
 
@@ -1178,7 +1178,7 @@ def test_parts_of_a_model_are_named(vramtrace, ran_out):
     assert "\n- module vision_encoder made " in page and "of 22 pictures of" in " ".join(page.split())
     page, parts, held, _ = told("documents", lambda module: module.endswith(".multihead_attn"))
     assert parts["cross_attention_bytes"] == held - 6 * parameters_of(512, 1024)[0] > parts["step_bytes"] / 2
-    assert parts["pictures"] is None and "\n- cross-attention made " in page
+    assert parts["pictures"] is None and "\n- cross-attention took " in page
 
 
 def test_handled_failures_are_listed_not_explained(vramtrace, ran_out):

@@ -300,17 +300,17 @@ static void test_hooks(void **state)
 	hook_keeps(&c, synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_DICT, "_forward_hooks"), 5, 10);
 	synthetic_census_close(&c, true);
 	load();
-	check_let_go(0, 10, "handle.remove(), of the handle that model.0.register_forward_hook() returned, and of other hooks that "
-			    "hold the same");
-	check_let_go(0, 40, "handle.remove(), of each handle that model.*.register_forward_hook() returned");
-	check_let_go(1, 10, "handle.remove(), of the handle that registering the hook of model.0 returned, and of other hooks that "
-			    "hold the same");
-	check_let_go(2, 10, "handle.remove(), of the handle that registering the hook of model.0.weight returned, and of other hooks "
-			    "that hold the same");
-	check_let_go(3, 10, "handle.remove(), of the handle that optimizer.register_step_post_hook() returned, and of other hooks "
-			    "that hold the same");
-	check_let_go(4, 10, "handle.remove(), of the handle that torch.nn.modules.module.register_module_forward_hook() returned, "
-			    "and of other hooks that hold the same");
+	check_let_go(0, 10, "handle.remove() on the handle from model.0.register_forward_hook(), "
+			    "and on other hooks that hold the same tensors");
+	check_let_go(0, 40, "handle.remove() on each handle from model.*.register_forward_hook()");
+	check_let_go(1, 10, "handle.remove() on the handle from registering the hook of model.0, "
+			    "and on other hooks that hold the same tensors");
+	check_let_go(2, 10, "handle.remove() on the handle from registering the hook of model.0.weight, "
+			    "and on other hooks that hold the same tensors");
+	check_let_go(3, 10, "handle.remove() on the handle from optimizer.register_step_post_hook(), "
+			    "and on other hooks that hold the same tensors");
+	check_let_go(4, 10, "handle.remove() on the handle from torch.nn.modules.module.register_module_forward_hook(), "
+			    "and on other hooks that hold the same tensors");
 	check_let_go(5, 10, "");
 	replay_release(&m);
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).parent / "programs" / "convolutions.py"
-ZEROS = r"cuDNN's workspaces are not in it \((\d+) unknown\)"
+ZEROS = r"cuDNN's workspaces are not counted \((\d+) unknown\)"
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_report(vramtrace, page, convolutions, reliability):
         program="convolutions with `cudnn.benchmark` on the simulated GPU, whose workspaces are not known",
         ends="as without",
         lost="none",
-        said='`It fitted: at least ...; cuDNN\'s workspaces are not in it (N unknown)`, in JSON `"lower_bound": true`',
+        said='`It fitted: at least ...; cuDNN\'s workspaces are not counted (N unknown)`, in JSON `"lower_bound": true`',
     )
 
 
