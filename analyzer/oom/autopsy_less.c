@@ -251,7 +251,7 @@ static bool find_line_keeper(struct keeper *k, const struct namegroup *g)
 	return true;
 }
 
-/* A container or a generator, which a census has seen; SAY_nothing: SAID_NOTHING is known to keep them. */
+/* A container or a generator, which a census has seen; SAY_nothing: nothing is known to keep them. */
 static struct said keeper_of_line(const struct namegroup *g)
 {
 	struct keeper k;

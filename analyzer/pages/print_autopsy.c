@@ -243,7 +243,7 @@ static void print_step(struct emit *e, const struct autopsy *a)
 unsigned print_autopsy_brief(struct emit *e, const struct autopsy *a)
 {
 	const struct autopsy_finding *f = a->finding;
-	char where[SITE_MAX], caller[SITE_MAX];
+	char where[SITE_MAX] = "", caller[SITE_MAX] = "";
 
 	if (!a->nr_findings)
 		return 0;
@@ -253,8 +253,8 @@ unsigned print_autopsy_brief(struct emit *e, const struct autopsy *a)
 		narrow_site_text(caller, sizeof(caller), &f->caller);
 	return print_said(e, "", "  ", SAID(cause_in_brief, fact_name("certainty", certainty_word(f->certainty)),
 					    fact_name("verdict", verdict_name(f->verdict)),
-					    fact_if(f->has_site, fact_name("place", where)),
-					    fact_if(f->has_caller, fact_name("caller", caller)), fact_bytes("bytes", f->bytes)));
+					    fact_name("place", *where ? where : NULL),
+					    fact_name("caller", *caller ? caller : NULL), fact_bytes("bytes", f->bytes)));
 }
 
 unsigned print_autopsy_action(struct emit *e, const struct autopsy *a)

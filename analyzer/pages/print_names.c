@@ -40,13 +40,13 @@ static struct said place_said(const struct objectname *n)
 		[ROOT_CLOSURE] = SAY_place_is_in_closure,     [ROOT_DEFAULT] = SAY_place_is_default,
 		[ROOT_GENERATOR] = SAY_place_is_in_generator, [ROOT_LOCAL] = SAY_place_is_local,
 	};
-	char at[PLACE_MAX];
+	char at[PLACE_MAX] = "";
 
 	if (in[n->root] == SAY_nothing || !n->function)
 		return (struct said){ .sentence = without[n->root] };
 	if (n->file && n->line)
 		snprintf(at, sizeof(at), "%.140s:%" PRIu32, print_short_path(n->file), n->line);
-	return said_of(in[n->root], (struct fact[]){ fact_name("function", n->function), fact_if(n->file && n->line, fact_name("line", at)) }, 2);
+	return said_of(in[n->root], (struct fact[]){ fact_name("function", n->function), fact_name("line", *at ? at : NULL) }, 2);
 }
 
 /* The nearest that keeps it: a list of 200 entries, history, in main() at train.py:31. */

@@ -132,6 +132,7 @@ static const char *missing_names(char buf[static MISSING_TEXT_MAX], const struct
 {
 	size_t n = 0;
 
+	buf[0] = 0;
 	for (size_t i = 0; i < s->nr_missing && n < MISSING_TEXT_MAX; i++) {
 		const char *before = !i ? "" : i + 1 == s->nr_missing ? " and " : ", ";
 
