@@ -1175,7 +1175,7 @@ def test_parts_of_a_model_are_named(vramtrace, ran_out):
     made = held - 12 * parameters_of(1024, 4096)[1]
     assert parts["module"] == "vision_encoder" and made - workspace <= parts["module_bytes"] <= made
     assert parts["pictures"] == {"count": 22, "height": 224, "width": 224} and not parts["cross_attention_bytes"]
-    assert "\n- module vision_encoder made " in page and "of 22 pictures of" in " ".join(page.split())
+    assert "\n- module vision_encoder took " in page and "for 22 pictures of" in " ".join(page.split())
     page, parts, held, _ = told("documents", lambda module: module.endswith(".multihead_attn"))
     assert parts["cross_attention_bytes"] == held - 6 * parameters_of(512, 1024)[0] > parts["step_bytes"] / 2
     assert parts["pictures"] is None and "\n- cross-attention took " in page
