@@ -100,10 +100,12 @@ const char *print_ruling(char buf[static RULING_TEXT_MAX], const struct ruling *
 
 static struct said rulings_said(const struct rulings *all, const char *recording)
 {
-	char zero_text[ZERO_TEXT_MAX];
-	struct fact limits = fact_count("limits", all->nr_rulings), file = fact_name("file", recording);
+	char zero_text[ZERO_TEXT_MAX], file_text[301]; /* so that what it breaks has room after it */
+	struct fact file, limits = fact_count("limits", all->nr_rulings);
 	struct fact zeros = fact_name("zeros", print_zeros(zero_text, "; ", all->zero_answers));
 
+	snprintf(file_text, sizeof(file_text), "%s", recording);
+	file = fact_name("file", file_text);
 	if (all->status == RULINGS_UNKNOWN)
 		return SAID(rulings_not_told, fact_name("reason", all->reason));
 	if (all->status == RULINGS_BROKEN)

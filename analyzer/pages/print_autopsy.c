@@ -422,14 +422,15 @@ void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices
 	unsigned state = 1 + (nr_zeros > 0) + STATE_LINES + behind, rest, room, top, part = 0;
 	bool puts_off = verbose || has_room_for_both(a, state + print_rest(NULL, a, advices, true, verbose));
 	char title[256], zeros[ZERO_TEXT_MAX], sentence[SENTENCE_MAX];
-	struct said headline, earlier;
+	struct said earlier;
 
 	rest = state + print_rest(NULL, a, advices, puts_off, verbose);
 	room = verbose ? UINT_MAX : rest < SCREEN_LINES ? SCREEN_LINES - rest : 0;
 
-	headline = a->device ? SAID(out_of_memory_on, fact_name("device", print_device_title(title, sizeof(title), a->replay, a->device))) :
-			       SAID(out_of_memory_on_host, NO_FACTS);
-	emit_heading(e, "%s", sentence_text(sentence, &headline));
+	if (a->device)
+		print_said_heading(e, SAID(out_of_memory_on, fact_name("device", print_device_title(title, sizeof(title), a->replay, a->device))));
+	else
+		print_said_heading(e, SAID(out_of_memory_on_host, NO_FACTS));
 	if (a->device && autopsy_is_about_size(a))
 		part = print_parts(NULL, a);
 	part = part + print_verdict(NULL, a, 0) <= room ? part : 0;
@@ -447,10 +448,7 @@ void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices
 
 void print_gone_on(struct emit *e, uint64_t nr)
 {
-	struct said said = nr == 1 ? SAID(gone_on_once, NO_FACTS) : SAID(gone_on_often, fact_many("requests", nr));
-	char sentence[SENTENCE_MAX];
-
-	emit_heading(e, "%s", sentence_text(sentence, &said));
+	print_said_heading(e, nr == 1 ? SAID(gone_on_once, NO_FACTS) : SAID(gone_on_often, fact_many("requests", nr)));
 }
 
 void print_failures(struct emit *e, const struct replay *m, const struct replay_device *d,

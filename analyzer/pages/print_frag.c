@@ -259,14 +259,6 @@ static void text_wrapped(struct emit *e, void (*line)(struct emit *, const char 
 	line(e, "%*s%s", in, "", text);
 }
 
-/* What is beside the label of a figure. */
-static void figure(struct emit *e, const char *label, struct said said)
-{
-	char sentence[SENTENCE_MAX];
-
-	emit_label(e, NULL, label, "%s", sentence_text(sentence, &said));
-}
-
 static void text_figures(struct emit *e, const struct frag_view *v)
 {
 	enum frag_when when = shown_moment(v);
@@ -275,24 +267,24 @@ static void text_figures(struct emit *e, const struct frag_view *v)
 	bool is_kept = v->device->process->is_kept;
 	uint64_t unknown = unknown_request(f);
 
-	figure(e, "reserved", SAID(frag_figure_reserved, fact_name("at_least", print_at_least(v->device->process)),
+	print_said_label(e, "reserved", SAID(frag_figure_reserved, fact_name("at_least", print_at_least(v->device->process)),
 				   fact_bytes("peak", p->reserved), fact_flag("is_kept", is_kept), fact_bytes("end", end->reserved)));
-	figure(e, "cached, unused", SAID(frag_figure_unused, fact_share("share", (double)p->cached, (double)p->reserved)));
-	figure(e, when == FRAG_PEAK ? "at that peak" : "at the failure",
+	print_said_label(e, "cached, unused", SAID(frag_figure_unused, fact_share("share", (double)p->cached, (double)p->reserved)));
+	print_said_label(e, when == FRAG_PEAK ? "at that peak" : "at the failure",
 	       SAID(frag_figure_moment, fact_bytes("allocated", f->allocated), fact_bytes("cached", f->cached),
 		    fact_bytes("largest", f->largest_free)));
-	figure(e, "  stuck", SAID(frag_figure_stuck, fact_bytes("bytes", f->stuck), fact_share("share", (double)f->stuck, (double)f->reserved)));
-	figure(e, "  rounding", SAID(frag_figure_rounding, fact_bytes("lost", f->known - f->requested),
+	print_said_label(e, "  stuck", SAID(frag_figure_stuck, fact_bytes("bytes", f->stuck), fact_share("share", (double)f->stuck, (double)f->reserved)));
+	print_said_label(e, "  rounding", SAID(frag_figure_rounding, fact_bytes("lost", f->known - f->requested),
 				     fact_if(unknown, fact_bytes("unknown", unknown))));
 	if (f->pending)
-		figure(e, "  pending", SAID(frag_figure_pending, fact_bytes("bytes", f->pending)));
+		print_said_label(e, "  pending", SAID(frag_figure_pending, fact_bytes("bytes", f->pending)));
 	if (f->held)
-		figure(e, "  CUDA graphs", SAID(frag_figure_graphs, fact_bytes("bytes", f->held)));
-	figure(e, "empty_cache", SAID(frag_figure_empty_cache, fact_bytes("bytes", f->empty_cache), fact_bytes("end", end->empty_cache)));
+		print_said_label(e, "  CUDA graphs", SAID(frag_figure_graphs, fact_bytes("bytes", f->held)));
+	print_said_label(e, "empty_cache", SAID(frag_figure_empty_cache, fact_bytes("bytes", f->empty_cache), fact_bytes("end", end->empty_cache)));
 	if (!frag_is_expandable(v->d))
-		figure(e, "expandable", SAID(frag_figure_expandable, fact_bytes("bytes", expandable_peak(&v->d->expandable))));
+		print_said_label(e, "expandable", SAID(frag_figure_expandable, fact_bytes("bytes", expandable_peak(&v->d->expandable))));
 	if (v->d->disagreements)
-		figure(e, "not known", SAID(frag_figure_not_known, NO_FACTS));
+		print_said_label(e, "not known", SAID(frag_figure_not_known, NO_FACTS));
 }
 
 static void text_advice(struct emit *e, struct said said)
@@ -306,6 +298,7 @@ static void text_advice(struct emit *e, struct said said)
 void print_frag_text(struct emit *e, const struct frag_view *v)
 {
 	char title[256], sentence[SENTENCE_MAX];
+	struct fact at_failure, at_peak;
 	enum frag_when when;
 	struct said said;
 
@@ -322,13 +315,13 @@ void print_frag_text(struct emit *e, const struct frag_view *v)
 	emit_blank(e);
 	text_figures(e, v);
 	when = shown_moment(v);
+	at_failure = fact_flag("at_failure", when == FRAG_FAILURE);
+	at_peak = fact_flag("at_peak", when != FRAG_FAILURE);
 	if (!*sentence || !v->blockers[when].nr_blockers)
 		return;
 	emit_blank(e);
-	print_said(e, "", "", v->blockers[when].is_half_free ? SAID(frag_kept_half_free, fact_flag("at_failure", when == FRAG_FAILURE),
-								    fact_flag("at_peak", when != FRAG_FAILURE)) :
-							       SAID(frag_kept_partly_free, fact_flag("at_failure", when == FRAG_FAILURE),
-								    fact_flag("at_peak", when != FRAG_FAILURE)));
+	print_said(e, "", "", v->blockers[when].is_half_free ? SAID(frag_kept_half_free, at_failure, at_peak) :
+							       SAID(frag_kept_partly_free, at_failure, at_peak));
 	print_blockers(e, v, when);
 	emit_blank(e);
 	text_advice(e, expandable_advice(v));

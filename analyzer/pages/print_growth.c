@@ -121,12 +121,13 @@ static const char *step_text(char buf[static HUMAN_MAX], double step)
 	return buf;
 }
 
-/* Bytes in the log's own kind of unit. */
+/* Bytes in the log's own kind of unit; more than a number of bytes can be, as text alone. */
 static struct fact fact_size(const char *key, const struct seriestext *s, double bytes, int digits)
 {
 	char text[HUMAN_MAX];
 
-	return fact_as(fact_signed_bytes(key, llround(fmax(-0x1p62, fmin(bytes, 0x1p62)))), size(text, s, bytes, digits));
+	size(text, s, bytes, digits);
+	return fabs(bytes) < 0x1p63 ? fact_as(fact_signed_bytes(key, llround(bytes)), text) : fact_name(key, text);
 }
 
 /* A step that was read, which may have any number. */
@@ -183,27 +184,24 @@ static void print_growth_line(struct emit *e, const struct growth *g, const stru
 {
 	const struct growth_reading *first = &s->reading[g->nr_warm_up], *last = &s->reading[s->nr - 1];
 	double by = last->bytes - first->bytes;
-	char text[HUMAN_MAX], with_sign[HUMAN_MAX + 1], sentence[SENTENCE_MAX];
-	double steps = fmin(round(last->step - first->step), 0x1p62);
-	struct said said;
+	char text[HUMAN_MAX], with_sign[HUMAN_MAX + 1];
 
 	snprintf(with_sign, sizeof(with_sign), "%s%s", by > 0 ? "+" : "", size(text, s, by, 2));
-	said = SAID(series_growth, fact_as(fact_size("change", s, by, 2), with_sign), fact_count("steps", (uint64_t)steps));
-	emit_heading(e, "%s", sentence_text(sentence, &said));
+	print_said_heading(e, SAID(series_growth, fact_as(fact_size("change", s, by, 2), with_sign),
+				   fact_whole("steps", last->step - first->step)));
 }
 
 static void print_forecast(struct emit *e, const struct growth_fit *f, const struct seriestext *s,
 			   const char *label, bool is_believed)
 {
-	char at[HUMAN_MAX], padded[HUMAN_MAX + 8], sentence[SENTENCE_MAX];
-	struct said said;
+	char at[HUMAN_MAX], padded[HUMAN_MAX + 8];
 
 	if (!f->is_known || isnan(f->limit_step))
 		return;
 	snprintf(padded, sizeof(padded), "%-8s", step_text(at, f->limit_step));
-	said = SAID(series_runs_out, fact_name("at", padded), fact_at("low", f->limit_step_low), fact_at("high", f->limit_step_high),
-		    fact_size("off", s, f->error_bytes, 2), fact_flag("is_believed", is_believed));
-	emit_label(e, NULL, label, "%s", sentence_text(sentence, &said));
+	print_said_label(e, label, SAID(series_runs_out, fact_name("at", padded), fact_at("low", f->limit_step_low),
+					fact_at("high", f->limit_step_high), fact_size("off", s, f->error_bytes, 2),
+					fact_flag("is_believed", is_believed)));
 }
 
 static void print_why(struct emit *e, const struct growth *g)
@@ -294,13 +292,6 @@ static struct said pace_said(const struct growth *g, const struct seriestext *s)
 		    fact_size("high", s, g->slope_high, 3), fact_flag("is_still", !grows(g)));
 }
 
-static void label(struct emit *e, const char *name, struct said said)
-{
-	char sentence[SENTENCE_MAX];
-
-	emit_label(e, NULL, name, "%s", sentence_text(sentence, &said));
-}
-
 static void print_text(struct emit *e, const struct growth *g, const struct seriestext *s,
 		       const struct growth_limits *l)
 {
@@ -314,12 +305,12 @@ static void print_text(struct emit *e, const struct growth *g, const struct seri
 	} else {
 		print_slopes(e, g, s);
 		emit_blank(e);
-		label(e, "  growth", pace_said(g, s));
+		print_said_label(e, "  growth", pace_said(g, s));
 	}
-	label(e, "  now", SAID(series_now, fact_size("bytes", s, last->bytes, 3), fact_whole("step", last->step),
+	print_said_label(e, "  now", SAID(series_now, fact_size("bytes", s, last->bytes, 3), fact_whole("step", last->step),
 			       fact_many("readings", s->nr_readings)));
 	if (l->capacity_bytes)
-		label(e, "  capacity", SAID(series_capacity, fact_size("bytes", s, growth_limits_bytes(l), 4),
+		print_said_label(e, "  capacity", SAID(series_capacity, fact_size("bytes", s, growth_limits_bytes(l), 4),
 					    fact_flag("is_reduced", l->context_bytes)));
 	print_limit(e, g, s, l);
 	if (grows(g) && !growth_is_finding(g, s, l))

@@ -27,12 +27,13 @@ static void say(struct sentences *to, struct said said)
 		to->said[to->nr++] = said;
 }
 
-/* Bytes, shown as the text of the error has them. */
+/* Bytes, shown as the text of the error has them; what cannot be true may be more than a number of bytes can be, and is text alone. */
 static struct fact fact_figure(const char *key, struct oom_figure f)
 {
 	char text[32];
 
-	return fact_as(fact_signed_bytes(key, llround(fmax(-0x1p62, fmin(f.bytes, 0x1p62)))), print_oom_figure(text, f));
+	print_oom_figure(text, f);
+	return fabs(f.bytes) < 0x1p63 ? fact_as(fact_signed_bytes(key, llround(f.bytes)), text) : fact_name(key, text);
 }
 
 /* The same of a figure that was computed: between which two it lies. */

@@ -16,6 +16,20 @@ unsigned print_said(struct emit *e, const char *lead, const char *indent, struct
 	return said.sentence == SAY_nothing ? 0 : print_wrapped(e, lead, indent, sentence_text(text, &said));
 }
 
+void print_said_heading(struct emit *e, struct said said)
+{
+	char text[SENTENCE_MAX];
+
+	emit_heading(e, "%s", sentence_text(text, &said));
+}
+
+void print_said_label(struct emit *e, const char *label, struct said said)
+{
+	char text[SENTENCE_MAX];
+
+	emit_label(e, NULL, label, "%s", sentence_text(text, &said));
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 /* With its unit at the end, if the key does not say it. */

@@ -12,6 +12,10 @@
  */
 unsigned print_said(struct emit *e, const char *lead, const char *indent, struct said said);
 
+/* The same in one line: as a heading, or beside a label. Text alone. */
+void print_said_heading(struct emit *e, struct said said);
+void print_said_label(struct emit *e, const char *label, struct said said);
+
 /*
  * A member of an object, or with key NULL an element of an array: { "says": name, each fact by its key }. Bytes have keys that
  * end in "bytes", times such that end in "ns". Null if nothing is said.

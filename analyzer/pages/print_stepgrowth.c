@@ -113,7 +113,7 @@ static const char *before_at(const struct stepgrowth *g, double at)
 
 static void print_fit(struct emit *e, const struct stepgrowth *g, const struct growth_fit *f, const char *label)
 {
-	char at[HUMAN_MAX], text[HUMAN_MAX + 8], low[HUMAN_MAX], high[HUMAN_MAX], sentence[SENTENCE_MAX];
+	char at[HUMAN_MAX], text[HUMAN_MAX + 8], low[HUMAN_MAX], high[HUMAN_MAX];
 	struct said said;
 	double left = (f->limit_step - g->reading[g->nr_readings - 1].step) * g->step_ns;
 	uint64_t ns = left > 0 && left < 1e18 ? (uint64_t)left : 0;
@@ -125,16 +125,15 @@ static void print_fit(struct emit *e, const struct stepgrowth *g, const struct g
 		    fact_name("high", limit_text(high, g, f->limit_step_high)),
 		    fact_if(ns, fact_ns("left", ns)),
 		    fact_flag("is_believed", f == growth_believed(&g->total)));
-	emit_label(e, NULL, label, "%s", sentence_text(sentence, &said));
+	print_said_label(e, label, said);
 }
 
 /* What the believed fit's own range leaves out. */
 static void print_range(struct emit *e, const struct stepgrowth *g, const struct stepgrowth_limits *limits)
 {
 	const struct growth_fit *f = growth_believed(&g->total);
-	char from[HUMAN_MAX], to[HUMAN_MAX], text[HUMAN_MAX + 8], sentence[SENTENCE_MAX];
+	char from[HUMAN_MAX], to[HUMAN_MAX], text[HUMAN_MAX + 8];
 	struct fact first, last;
-	struct said said;
 	double low, high;
 
 	if (!stepgrowth_oom_range(g, limits, &low, &high))
@@ -146,8 +145,7 @@ static void print_range(struct emit *e, const struct stepgrowth *g, const struct
 	if (isnan(stepgrowth_oom_step(g, limits))) {
 		print_said(e, "  ", "  ", g->by == STEPGROWTH_BY_EVENTS ? SAID(may_run_out_after, first) : SAID(may_run_out_from, first));
 	} else if (g->total.limit_step_low != f->limit_step_low || g->total.limit_step_high != f->limit_step_high) {
-		said = g->total.may_bend ? SAID(range_of_bend, first, last) : SAID(range_of_pace, first, last);
-		emit_label(e, NULL, "  in all", "%s", sentence_text(sentence, &said));
+		print_said_label(e, "  in all", g->total.may_bend ? SAID(range_of_bend, first, last) : SAID(range_of_pace, first, last));
 	}
 }
 
@@ -189,10 +187,10 @@ static void print_cause(struct emit *e, const struct replay *m, const struct rep
 {
 	struct replay_process *p = d->process;
 	const struct said growth = stepgrowth_growth(g, c), what = stepgrowth_what(c), bound = stepgrowth_bound(c);
-	char text[STEPGROWTH_TEXT_MAX], sentence[SENTENCE_MAX];
+	char text[STEPGROWTH_TEXT_MAX];
 	struct said keeper;
 
-	emit_heading(e, "%s", sentence_text(sentence, &growth));
+	print_said_heading(e, growth);
 	emit_text(e, "  %s", origin_text(text, sizeof(text), m, p, c));
 	print_caller(e, m, p, c);
 	keeper = print_cause_name(e, d, c) ? SAID_NOTHING : stepgrowth_keeper(m, p, c);
