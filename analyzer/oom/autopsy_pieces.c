@@ -27,13 +27,13 @@ static int compare_addresses(const void *va, const void *vb)
 	return (a->address > b->address) - (a->address < b->address);
 }
 
-static void add_beside(struct beside *of, const struct by_address *b, uint64_t before, uint64_t behind)
+static void add_beside(struct beside *of, const struct by_address *b, uint64_t before, uint64_t after)
 {
 	struct beside *one = &of[b->place];
 
-	if (!before && !behind)
+	if (!before && !after)
 		return;
-	one->bytes += (before + behind) / 2;
+	one->bytes += (before + after) / 2;
 	one->blocks++;
 	if (b->size > one->largest)
 		one->largest = b->size;
@@ -48,7 +48,7 @@ static struct beside *find_beside(const struct autopsy *a)
 	size_t nr = a->categories.nr_blocks;
 	struct beside *of = heap_alloc(a->nr_places + 1, sizeof(*of));
 	struct by_address *b = heap_alloc(nr + 1, sizeof(*b));
-	uint64_t before = 0, behind;
+	uint64_t before = 0, after;
 
 	for (size_t i = 0; i < nr; i++) {
 		const struct life *life = &a->categories.block[i].life;
@@ -57,13 +57,13 @@ static struct beside *find_beside(const struct autopsy *a)
 	}
 	if (nr)
 		qsort(b, nr, sizeof(*b), compare_addresses);
-	for (size_t i = 0; i < nr; i++, before = behind) {
-		behind = i + 1 < nr && b[i + 1].address > b[i].address + b[i].size
+	for (size_t i = 0; i < nr; i++, before = after) {
+		after = i + 1 < nr && b[i + 1].address > b[i].address + b[i].size
 				 ? b[i + 1].address - b[i].address - b[i].size
 				 : 0;
-		if (behind > a->cached)
-			behind = 0;
-		add_beside(of, &b[i], before, behind);
+		if (after > a->cached)
+			after = 0;
+		add_beside(of, &b[i], before, after);
 	}
 	free(b);
 	return of;

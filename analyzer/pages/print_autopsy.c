@@ -416,10 +416,10 @@ static bool has_room_for_both(const struct autopsy *a, unsigned rest)
 	return !first || print_verdict(NULL, a, 0) + first + rest <= SCREEN_LINES;
 }
 
-void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices *advices, unsigned behind, bool verbose)
+void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices *advices, unsigned lines_after, bool verbose)
 {
 	uint64_t nr_zeros = a->device ? replay_zero_answers(a->device->process) : 0;
-	unsigned state = 1 + (nr_zeros > 0) + STATE_LINES + behind, rest, room, top, part = 0;
+	unsigned state = 1 + (nr_zeros > 0) + STATE_LINES + lines_after, rest, room, top, part = 0;
 	bool puts_off = verbose || has_room_for_both(a, state + print_rest(NULL, a, advices, true, verbose));
 	char title[256], zeros[ZERO_TEXT_MAX], sentence[SENTENCE_MAX];
 	struct said earlier;

@@ -11,7 +11,7 @@
  * The page; with `verbose` all findings. Of what to do, at most three, some of them the advices'. So many lines of the
  * screen are left to what is printed after it.
  */
-void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices *advices, unsigned behind, bool verbose);
+void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices *advices, unsigned lines_after, bool verbose);
 
 /* The verdict in one line, without its sentence. Returns its lines: 1, or 0 where there is none. */
 unsigned print_autopsy_brief(struct emit *e, const struct autopsy *a);
